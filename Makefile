@@ -1,0 +1,46 @@
+# Every target sets up what it needs and nothing twice: .venv holds all of it, `make clean` removes it.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+export OMP_WAIT_POLICY := PASSIVE
+
+.PHONY: help demo test check bench clean
+help:            ## what there is
+	@grep -E '^[a-z]+: .*##|^[a-z]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 10
+
+.venv/created:
+	$(PYTHON) -m venv .venv
+	$(PIP) --upgrade pip
+	@touch $@
+
+.venv/package: .venv/created pyproject.toml constraints.txt
+	@echo "Installing laplaceconfidence into .venv (once) ..."
+	$(PIP) --editable '.[all]'
+	@touch $@
+
+.venv/tools: .venv/package
+	@echo "Installing the test tools into .venv (once) ..."
+	$(PIP) --group dev
+	@touch $@
+
+demo: .venv/package   ## set everything up and run the main job on the embedded data
+	$(BIN)/laplaceconfidence demo
+
+test: .venv/tools   ## set everything up and run the tests
+	$(BIN)/python -m pytest
+
+check: .venv/tools   ## style, types and layering
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 0 tests/test_layering.py
+
+bench: .venv/tools   ## measure speed, growth and quality against the peers (about an hour)
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/tables.py
+
+clean:   ## remove .venv and what the tools leave behind
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

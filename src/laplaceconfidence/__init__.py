@@ -1,0 +1,31 @@
+"""LaplaceConfidence: the probability that each given label is right, from a graph of the data.
+
+The public names below load on first use, so that ``import laplaceconfidence`` stays instant and pulls in
+neither torch nor pandas nor matplotlib.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from laplaceconfidence.data.dataset import NoisyDataset
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "NoisyDataset": "laplaceconfidence.data.dataset",
+}
+
+__all__ = ["NoisyDataset", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'laplaceconfidence' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""From confidences to decisions: a ranked table of doubtful labels, and why they are doubted."""

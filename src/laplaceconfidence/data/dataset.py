@@ -1,0 +1,147 @@
+"""The data set that everything starts from: unverified labels and what describes the samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laplaceconfidence.arrays import ByteImages, FloatArray, IntArray, StrArray, to_numpy
+from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
+from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.validation import check_features, check_same_length, must_be
+
+SourceKind = Literal["image", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyDataset:
+    """Samples with the labels they were given. Every array has one row a sample, in the same order.
+
+    ``true_labels`` serve benchmarks only: no estimator and no training method is ever handed them.
+    """
+
+    labels: IntArray  # (n,) codes into class_names, -1 where no label was given
+    class_names: tuple[str, ...]
+    features: FloatArray | None = None  # (n, d)
+    images: ByteImages | None = None  # (n, height, width, channels), when they fit in memory
+    ids: StrArray | None = None  # stable identity of every sample; row numbers if not given
+    sources: StrArray | None = None  # image paths or texts, for people to look at
+    source_kind: SourceKind | None = None
+    true_labels: IntArray | None = None
+    given: EncodedLabels | None = None  # how the labels were written
+
+    def __post_init__(self) -> None:
+        n = len(self.labels)
+        if n == 0:
+            raise must_be("labels", "at least one label", "none")
+        if not self.class_names:
+            raise InvalidInputError("'labels' must hold at least one label that is not missing. Got none.")
+        for name in ("labels", "true_labels"):
+            codes = getattr(self, name)
+            if codes is not None and (codes.min() < MISSING or codes.max() >= len(self.class_names)):
+                wrong = codes[(codes < MISSING) | (codes >= len(self.class_names))][0]
+                raise must_be(name, f"codes from -1 to {len(self.class_names) - 1}", int(wrong))
+        for name in ("features", "images", "ids", "sources", "true_labels"):
+            if (column := getattr(self, name)) is not None:
+                check_same_length(name, len(column), "labels", n)
+        if self.images is not None and (self.images.ndim != 4 or self.images.dtype != np.uint8):
+            shape = f"{self.images.dtype} of shape {self.images.shape}"
+            raise must_be("images", "uint8 of shape (n, height, width, channels)", shape)
+        if (self.sources is None) != (self.source_kind is None):
+            raise must_be("source_kind", "given together with 'sources'", self.source_kind)
+        if self.ids is not None and len(np.unique(self.ids)) != n:
+            values, counts = np.unique(self.ids, return_counts=True)
+            raise must_be("ids", "different for every sample", str(values[counts.argmax()]))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        labels: Any,
+        features: Any = None,
+        *,
+        classes: Any = None,
+        missing_label: object = None,
+        images: Any = None,
+        ids: Any = None,
+        sources: Any = None,
+        source_kind: SourceKind | None = None,
+        true_labels: Any = None,
+    ) -> NoisyDataset:
+        """Build from labels as people write them (words, any integers, gaps) and what describes the samples.
+
+        >>> data = NoisyDataset.from_arrays(["cat", None, "dog"])
+        >>> data.class_names, data.labels.tolist()
+        (('cat', 'dog'), [0, -1, 1])
+        """
+        if true_labels is not None and classes is None:
+            # A class may be left among the true labels only: both columns share one set of classes.
+            both = np.concatenate([_present(labels, missing_label), _present(true_labels, missing_label)])
+            classes = np.unique(both)
+        given = encode_labels(labels, classes=classes, missing_label=missing_label)
+        truth = None
+        if true_labels is not None:
+            truth = encode_labels(true_labels, classes=given.class_values, parameter="true_labels").codes
+        return cls(
+            labels=given.codes,
+            class_names=given.class_names,
+            features=None if features is None else check_features(features),
+            images=None if images is None else to_numpy(images),
+            ids=None if ids is None else to_numpy(ids).astype(str),
+            sources=None if sources is None else to_numpy(sources).astype(str),
+            source_kind=source_kind,
+            true_labels=truth,
+            given=given,
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.class_names)
+
+    @property
+    def sample_ids(self) -> StrArray:
+        """The ids, or the row numbers where none were given."""
+        return np.arange(len(self)).astype(str) if self.ids is None else self.ids
+
+    def with_features(self, features: Any) -> NoisyDataset:
+        """The same samples described by other features, such as embeddings of their images."""
+        return replace(self, features=check_features(features))
+
+    def with_labels(self, labels: IntArray) -> NoisyDataset:
+        """The same samples with other label codes, such as noisy or corrected ones."""
+        return replace(self, labels=np.asarray(labels, dtype=np.int64))
+
+    def subset(self, rows: Any) -> NoisyDataset:
+        """The samples of ``rows`` (indices or a mask), with the ids they have here."""
+        rows = np.arange(len(self))[to_numpy(rows)]
+
+        def take(column: NDArray[Any] | None) -> Any:
+            return None if column is None else column[rows]
+
+        given = self.given
+        return replace(
+            self,
+            labels=self.labels[rows],
+            features=take(self.features),
+            images=take(self.images),
+            ids=self.sample_ids[rows],
+            sources=take(self.sources),
+            true_labels=take(self.true_labels),
+            given=given and EncodedLabels(given.codes[rows], given.class_values, given.given[rows]),
+        )
+
+    def written(self, codes: IntArray) -> NDArray[Any]:
+        """Label codes in the user's own writing; unchanged ones come back exactly as they were given."""
+        if self.given is not None:
+            return self.given.decode(codes)
+        names = np.array([*self.class_names, None], dtype=object)
+        return names[codes]
+
+
+def _present(labels: Any, missing_label: object) -> NDArray[Any]:
+    return encode_labels(labels, missing_label=missing_label).class_values

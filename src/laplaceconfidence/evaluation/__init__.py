@@ -1,0 +1,1 @@
+"""Scores of confidence estimators where the truth is known: benchmarks only."""

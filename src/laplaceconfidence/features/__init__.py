@@ -1,0 +1,1 @@
+"""Features made ready for a graph: scaled to unit length, optionally reduced by PCA."""

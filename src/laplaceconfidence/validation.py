@@ -1,0 +1,125 @@
+"""Checks of what users pass in. Every message names the parameter, its rule and the value."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from laplaceconfidence.arrays import FloatArray, to_numpy
+from laplaceconfidence.exceptions import InvalidInputError
+
+
+def must_be(parameter: str, rule: str, value: object, advice: str = "") -> InvalidInputError:
+    """The error for a parameter that breaks its rule: what it is called, what it must be, what it was."""
+    message = f"The '{parameter}' parameter must be {rule}. Got {value!r} instead."
+    return InvalidInputError(f"{message} {advice}".rstrip())
+
+
+def check_integer(value: Any, parameter: str, *, minimum: int, maximum: int | None = None) -> int:
+    """``value`` as an int of at least ``minimum`` and, where given, at most ``maximum``."""
+    rule = f"an integer of at least {minimum}" + (f" and at most {maximum}" if maximum is not None else "")
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise must_be(parameter, rule, value)
+    if value < minimum or (maximum is not None and value > maximum):
+        raise must_be(parameter, rule, int(value))
+    return int(value)
+
+
+def check_real(
+    value: Any,
+    parameter: str,
+    *,
+    above: float | None = None,
+    below: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> float:
+    """``value`` as a float inside the given open (above, below) or closed (at_least, at_most) bounds."""
+    bounds = [
+        text
+        for text in (
+            f"above {above:g}" if above is not None else "",
+            f"at least {at_least:g}" if at_least is not None else "",
+            f"below {below:g}" if below is not None else "",
+            f"at most {at_most:g}" if at_most is not None else "",
+        )
+        if text
+    ]
+    rule = "a finite number" + (" " + " and ".join(bounds) if bounds else "")
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not np.isfinite(float(value)):
+        raise must_be(parameter, rule, value)
+    number = float(value)
+    inside = (
+        (above is None or number > above)
+        and (below is None or number < below)
+        and (at_least is None or number >= at_least)
+        and (at_most is None or number <= at_most)
+    )
+    if not inside:
+        raise must_be(parameter, rule, number)
+    return number
+
+
+def check_choice(value: Any, parameter: str, choices: Sequence[str]) -> str:
+    """``value`` if it is one of ``choices``."""
+    if not isinstance(value, str) or value not in choices:
+        raise must_be(parameter, "one of " + ", ".join(repr(choice) for choice in choices), value)
+    return value
+
+
+def check_same_length(first: str, n_first: int, second: str, n_second: int) -> None:
+    """Raise unless two things that describe the same samples have the same number of them."""
+    if n_first != n_second:
+        raise InvalidInputError(
+            f"'{first}' and '{second}' must describe the same samples: "
+            f"'{first}' has {n_first}, '{second}' has {n_second}."
+        )
+
+
+def check_finite(values: FloatArray, parameter: str) -> None:
+    """Raise with the number of NaN and infinite values and the first row that holds one."""
+    # A sum is finite only if all its terms are: one pass without a boolean copy of the whole array.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    n_nan = int(np.isnan(values).sum())
+    n_infinite = int(finite.size - finite.sum()) - n_nan
+    rows = np.flatnonzero(~finite.reshape(len(values), -1).all(axis=1))
+    raise InvalidInputError(
+        f"The '{parameter}' parameter must be finite. Got {n_nan} NaN and {n_infinite} infinite values "
+        f"(infinity, inf) in {len(rows)} of {len(values)} rows; the first is row {rows[0]}. "
+        "Drop those rows or fill them in."
+    )
+
+
+def check_features(features: Any, parameter: str = "features") -> FloatArray:
+    """Features as a finite, C-contiguous float32 or float64 matrix with at least one row and column."""
+    array = to_numpy(features)
+    if array.dtype.kind not in "fiub":
+        raise must_be(parameter, "numeric", str(array.dtype), "Embed or encode text and categories first.")
+    if array.ndim != 2:
+        raise must_be(parameter, "a matrix with one row a sample", f"shape {array.shape}")
+    if 0 in array.shape:
+        raise must_be(parameter, "a matrix with at least one row and one column", f"shape {array.shape}")
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float32)
+    array = np.ascontiguousarray(array)
+    check_finite(array, parameter)
+    return array
+
+
+def check_random_state(random_state: Any) -> np.random.Generator:
+    """A generator from a seed, a generator, a legacy ``RandomState`` or ``None`` (fresh entropy)."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**31 - 1))
+    if random_state is None:
+        return np.random.default_rng()
+    return np.random.default_rng(check_integer(random_state, "random_state", minimum=0))

@@ -1,0 +1,72 @@
+"""A room imports only rooms to its left in the way of the data; see docs/decisions/0001."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "laplaceconfidence"
+
+FOUNDATION = {"exceptions", "arrays", "threads", "files", "validation"}
+RECORDING = FOUNDATION | {"data", "features", "graph", "solve", "confidence", "audit"}
+MAY_IMPORT = {
+    "exceptions": set(),
+    "arrays": set(),
+    "files": set(),
+    "threads": {"exceptions"},
+    "validation": {"arrays", "exceptions"},
+    "data": FOUNDATION,
+    "features": FOUNDATION | {"data"},
+    "graph": FOUNDATION | {"data", "features"},
+    "solve": FOUNDATION | {"data", "features", "graph"},
+    "confidence": FOUNDATION | {"data", "features", "graph", "solve"},
+    "audit": FOUNDATION | {"data", "features", "graph", "solve", "confidence"},
+    "training": FOUNDATION | {"data", "features", "graph", "solve", "confidence"},
+    "evaluation": RECORDING | {"training"},
+    "records": RECORDING | {"training", "evaluation"},
+    "report": RECORDING | {"evaluation", "records"},
+    "review": RECORDING | {"evaluation", "records"},
+    "cli": RECORDING | {"training", "evaluation", "records", "report", "review", "__init__"},
+    "__main__": {"cli"},
+    "__init__": None,  # lists the public names, wherever they live
+}
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the room they reach into"
+            names = [node.module or ""]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "laplaceconfidence":
+                rooms.add(parts[1] if len(parts) > 1 else "__init__")
+    return rooms
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_stay_to_the_left(path: Path) -> None:
+    room = room_of(path)
+    assert room in MAY_IMPORT, f"{room} is a new room: say here what it may import"
+    allowed = MAY_IMPORT[room]
+    if allowed is not None:
+        assert imported_rooms(path) - {room} <= allowed
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_torch_is_imported_in_training_only(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        if any(name.split(".")[0] == "torch" for name in names):
+            assert room_of(path) == "training"
