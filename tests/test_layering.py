@@ -7,12 +7,13 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "laplaceconfidence"
 
-FOUNDATION = {"exceptions", "arrays", "threads", "files", "validation"}
+FOUNDATION = {"exceptions", "arrays", "threads", "files", "stages", "validation"}
 RECORDING = FOUNDATION | {"data", "features", "graph", "solve", "confidence", "audit"}
 MAY_IMPORT = {
     "exceptions": set(),
     "arrays": set(),
     "files": set(),
+    "stages": set(),
     "threads": {"exceptions"},
     "validation": {"arrays", "exceptions"},
     "data": FOUNDATION,

@@ -10,15 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from laplaceconfidence.confidence.laplace import LaplaceConfidence
     from laplaceconfidence.data.dataset import NoisyDataset
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "LaplaceConfidence": "laplaceconfidence.confidence.laplace",
     "NoisyDataset": "laplaceconfidence.data.dataset",
 }
 
-__all__ = ["NoisyDataset", "__version__"]
+__all__ = ["LaplaceConfidence", "NoisyDataset", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

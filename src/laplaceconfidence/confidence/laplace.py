@@ -1,0 +1,300 @@
+"""LaplaceConfidence: the paper's estimator."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from laplaceconfidence.arrays import FloatArray, to_numpy
+from laplaceconfidence.confidence.protocol import Evidence
+from laplaceconfidence.confidence.softmax import clipped_softmax
+from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
+from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
+from laplaceconfidence.features.scale import principal_axes, project, unit_length
+from laplaceconfidence.graph.affinity import GRAPH_KINDS, affinity_from_knn_graph, symmetric_affinity
+from laplaceconfidence.graph.neighbours import (
+    SEARCHES,
+    find_neighbours,
+    fitting_neighbor_count,
+    nearest_among,
+)
+from laplaceconfidence.solve.propagation import propagate_labels
+from laplaceconfidence.stages import StageTimer, observing, stage
+from laplaceconfidence.validation import (
+    check_choice,
+    check_finite,
+    check_integer,
+    check_real,
+    check_same_length,
+    must_be,
+)
+
+FLOAT64_UP_TO = 5_000  # samples; "auto" precision: below this the better one costs nothing
+
+
+class LaplaceConfidence(ClassifierMixin, BaseEstimator):
+    """Probability that each given label is right, from the minimum of a graph's Laplacian energy.
+
+    Chen et al., "LaplaceConfidence: a Graph-based Approach for Learning with Noisy Labels". A graph joins
+    every sample to its ``n_neighbors`` most similar ones; the given labels spread over it until neighbours
+    agree as well as they can without leaving the given labels altogether. A label that fits into that
+    state is trusted.
+
+    Parameters
+    ----------
+    n_neighbors : neighbours of a sample in the graph. Lowered with a warning if there are not that many.
+    alpha : how far labels spread, in (0, 1); the paper's mu is 1/alpha - 1.
+    n_components : principal components to keep before the graph is built; ``None`` keeps the features.
+    search : "exact", "ivf" (approximate, fast) or "auto": IVF from 20,000 samples on.
+    target_recall : share of the true neighbours an approximate search must find, as measured on a sample.
+    tol, max_iter : the conjugate gradients stop at this relative residual, or after so many iterations.
+    dtype : "float32", "float64" or "auto": float64 up to 5,000 samples, float32 above.
+    knn_graph_kind : what the values of a ``knn_graph`` passed to ``fit`` are: "similarity",
+        "cosine_distance" or any other "distance".
+    missing_label : a value of ``y`` that means "no label", besides ``None``, NaN and the empty string.
+    n_jobs : threads; ``None`` and -1 take every core.
+    random_state : seed of the approximate search.
+
+    Attributes
+    ----------
+    confidence_ : (n,) probability that the given label is right, NaN where none was given.
+    label_distributions_ : (n, C) probability of every class, for every sample.
+    transduction_ : (n,) the most probable class.
+    classes_ : (C,) the classes, in the order of the columns.
+    n_iter_, residual_, converged_ : iterations, largest true relative residual, and whether ``tol`` was
+        reached; ``class_residuals_`` has one residual a class.
+    energy_ : Laplacian energy of the given labels and of the solution, ``(given, solution)``.
+    affinity_ : (n, n) the symmetric graph the labels spread on.
+    n_neighbors_, search_, recall_ : what the neighbour search really used and reached (``None`` for a graph
+        that was passed in).
+    timings_ : seconds by stage.
+
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> y[0] = 7                                          # a wrong label
+    >>> LaplaceConfidence().fit(X, y).confidence_.argmin()
+    np.int64(0)
+    """
+
+    evidence: ClassVar[Evidence] = "features"
+
+    def __init__(
+        self,
+        n_neighbors: int = 50,
+        alpha: float = 0.99,
+        *,
+        n_components: int | None = None,
+        search: str = "auto",
+        target_recall: float = 0.98,
+        tol: float = 1e-3,
+        max_iter: int = 30,
+        dtype: str = "auto",
+        knn_graph_kind: str = "similarity",
+        missing_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.alpha = alpha
+        self.n_components = n_components
+        self.search = search
+        self.target_recall = target_recall
+        self.tol = tol
+        self.max_iter = max_iter
+        self.dtype = dtype
+        self.knn_graph_kind = knn_graph_kind
+        self.missing_label = missing_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, knn_graph: Any = None, sample_weight: Any = None) -> Self:
+        """Estimate the confidence of every label of ``y``.
+
+        ``X`` are features (n, d); it may be ``None`` when a ``knn_graph`` (sparse, n x n, values as
+        ``knn_graph_kind`` says, symmetric or not) is passed in. ``sample_weight`` makes a sample count as
+        that many copies of itself: 0 means that it is judged but not heard.
+        """
+        self._check_settings()
+        timer = StageTimer()
+        with observing(timer):
+            unit = None if X is None else self._prepared_features(X, reset=True)
+            labels = self._checked_labels(y)
+            n = len(labels.codes)
+            if unit is not None:
+                check_same_length("X", len(unit), "y", n)
+            weights = _checked_weights(sample_weight, n)
+            affinity = self._build_graph(unit, knn_graph, n)
+            own = (unit != 0).any(axis=1) if unit is not None else affinity.max(axis=1).toarray().ravel()
+            result = propagate_labels(
+                affinity,
+                labels.codes,
+                len(labels.class_values),
+                alpha=self.alpha,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                node_weights=weights,
+                self_similarity=own.astype(np.float64),
+                n_jobs=self.n_jobs,
+            )
+            with stage("confidence"):
+                self.label_distributions_ = clipped_softmax(result.solution)
+                rows = np.flatnonzero(labels.codes != MISSING)
+                self.confidence_ = np.full(n, np.nan, dtype=affinity.dtype)
+                self.confidence_[rows] = self.label_distributions_[rows, labels.codes[rows]]
+        self.classes_ = labels.class_values
+        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
+        self.affinity_ = affinity
+        self.n_iter_ = max(1, int(result.n_iterations.max()))
+        self.class_residuals_ = result.residuals
+        self.residual_ = result.residuals.max()
+        self.converged_ = result.converged
+        self.energy_ = result.energy
+        self.timings_ = timer.seconds
+        self._unit_features = unit
+        heard = np.ones(n) if weights is None else weights
+        self._message = result.solution * (heard / np.sqrt(result.degree))[:, None].astype(affinity.dtype)
+        self._heard = heard
+        if not self.converged_:
+            warnings.warn(
+                f"The conjugate gradients stopped after max_iter={self.max_iter} iterations at a relative "
+                f"residual of {self.residual_:.2g}; 'tol' asks for {self.tol:g}. The ranking is usually "
+                "settled by then; raise 'max_iter' for more digits.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Class probabilities (m, C) of new samples, each joined to the graph as a node without a label."""
+        check_is_fitted(self)
+        if self._unit_features is None:
+            raise InvalidInputError(
+                "Fitted on a 'knn_graph' without features: new samples have no place in it."
+            )
+        queries = self._prepared_features(X, reset=False)
+        nearest, similarities = nearest_among(
+            queries, self._unit_features, self.n_neighbors, n_jobs=self.n_jobs
+        )
+        weights = np.maximum(similarities, 0).astype(self._message.dtype)  # (m, k)
+        degree = (weights * self._heard[nearest]).sum(axis=1)
+        degree[degree <= 0] = 1.0
+        solution = np.empty((len(queries), len(self.classes_)), dtype=self._message.dtype)
+        for start in range(0, len(queries), 1024):
+            rows = slice(start, start + 1024)
+            solution[rows] = np.einsum("mk,mkc->mc", weights[rows], self._message[nearest[rows]])
+        solution *= (self.alpha / np.sqrt(degree))[:, None]
+        return clipped_softmax(solution)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of new samples."""
+        columns = self.predict_proba(X).argmax(axis=1)
+        most_probable: NDArray[Any] = self.classes_[columns]
+        return most_probable
+
+    def _check_settings(self) -> None:
+        check_integer(self.n_neighbors, "n_neighbors", minimum=1)
+        check_real(self.alpha, "alpha", above=0, below=1)
+        if self.n_components is not None:
+            check_integer(self.n_components, "n_components", minimum=1)
+        check_choice(self.search, "search", SEARCHES)
+        check_real(self.target_recall, "target_recall", above=0, at_most=1)
+        check_real(self.tol, "tol", above=0)
+        check_integer(self.max_iter, "max_iter", minimum=1)
+        check_choice(self.dtype, "dtype", ("auto", "float32", "float64"))
+        check_choice(self.knn_graph_kind, "knn_graph_kind", GRAPH_KINDS)
+
+    def _checked_labels(self, y: Any) -> EncodedLabels:
+        if y is None:
+            raise InvalidInputError("LaplaceConfidence requires y to be passed, but the target y is None.")
+        given = to_numpy(y)
+        labels = encode_labels(
+            column_or_1d(given, warn=True) if given.ndim == 2 else given,
+            missing_label=self.missing_label,
+            parameter="y",
+        )
+        n_classes = len(labels.class_values)
+        if n_classes < 2:
+            found = f"{n_classes} class{'es' * (n_classes != 1)}: {labels.class_values.tolist()}"
+            raise must_be("y", "labels of at least two classes", found)
+        counts = np.bincount(labels.codes[labels.codes != MISSING], minlength=n_classes)
+        if (alone := counts == 1).any():
+            names = ", ".join(str(value) for value in labels.class_values[alone][:5])
+            warnings.warn(
+                f"{alone.sum()} of {n_classes} classes have a single member ({names}): nothing else in the "
+                "data can speak for those labels, so their confidence is low whether they are right or not.",
+                LaplaceConfidenceWarning,
+                stacklevel=3,
+            )
+        if self.missing_label is None and n_classes > 2 and labels.class_values[0] == -1:
+            warnings.warn(
+                "The label -1 is taken as a class. Pass missing_label=-1 if it means that there is no label.",
+                LaplaceConfidenceWarning,
+                stacklevel=3,
+            )
+        return labels
+
+    def _prepared_features(self, X: Any, *, reset: bool) -> FloatArray:
+        """Checked, reduced as asked, and of unit length; fitted with ``reset``, applied without."""
+        with stage("features"):
+            X = to_numpy(X) if hasattr(X, "detach") else X
+            features = validate_data(
+                self, X, reset=reset, dtype=[np.float32, np.float64], ensure_all_finite=False, order="C"
+            )
+            check_finite(features, "X")
+            if reset:
+                precision = self.dtype
+                if precision == "auto":
+                    precision = "float64" if len(features) <= FLOAT64_UP_TO else "float32"
+                self._precision = np.dtype(precision)
+                if len(features) > 1 and (features == features[0]).all():
+                    raise must_be("X", "different between samples", f"{len(features)} equal rows")
+                self._axes = None
+                if self.n_components is not None:
+                    mean, axes, _ = principal_axes(features, self.n_components)
+                    self._axes = (mean, axes)
+            if self._axes is not None:
+                features = project(features, *self._axes)
+            return unit_length(features.astype(self._precision, copy=False))
+
+    def _build_graph(self, unit: FloatArray | None, knn_graph: Any, n: int) -> Any:
+        self.n_neighbors_: int | None = None
+        self.search_: str | None = None
+        self.recall_: float | None = None
+        if knn_graph is not None:
+            precision = "float32" if n > FLOAT64_UP_TO else "float64"
+            dtype = np.dtype(precision if self.dtype == "auto" else self.dtype)
+            return affinity_from_knn_graph(knn_graph, n, kind=self.knn_graph_kind, dtype=dtype)
+        if unit is None:
+            raise must_be("X", "given unless a 'knn_graph' is", None)
+        self.n_neighbors_ = fitting_neighbor_count(self.n_neighbors, n)
+        neighbours = find_neighbours(
+            unit,
+            self.n_neighbors_,
+            search=self.search,
+            target_recall=self.target_recall,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
+        self.search_, self.recall_ = neighbours.search, neighbours.recall
+        return symmetric_affinity(neighbours)
+
+
+def _checked_weights(sample_weight: Any, n: int) -> FloatArray | None:
+    if sample_weight is None:
+        return None
+    weights = to_numpy(sample_weight)
+    if weights.ndim != 1:
+        raise must_be("sample_weight", "one-dimensional, one weight a sample", f"shape {weights.shape}")
+    check_same_length("sample_weight", len(weights), "y", n)
+    weights = weights.astype(np.float64)
+    check_finite(weights, "sample_weight")
+    if weights.min() < 0 or weights.max() == 0:
+        raise must_be("sample_weight", "non-negative weights, not all zero", float(weights.min()))
+    return weights

@@ -1,0 +1,91 @@
+"""How much neighbours say to each other: a symmetric, weighted graph and its normalised form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from laplaceconfidence.arrays import FloatArray
+from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.graph.neighbours import Neighbours
+from laplaceconfidence.stages import stage
+from laplaceconfidence.validation import check_choice, must_be
+
+GRAPH_KINDS = ("similarity", "cosine_distance", "distance")
+
+
+def symmetric_affinity(neighbours: Neighbours) -> sparse.csr_array:
+    """A = max(W, W^T) of the neighbours' similarities clipped at 0, without a diagonal."""
+    with stage("affinity"):
+        n, k = neighbours.indices.shape
+        weights = np.maximum(neighbours.similarities, 0).ravel()
+        columns = neighbours.indices.astype(np.int32).ravel()
+        if (speaking := weights > 0).all():
+            row_ends = np.arange(0, n * k + 1, k, dtype=np.int32)
+        else:
+            row_ends = np.concatenate([[0], np.cumsum(speaking.reshape(n, k).sum(axis=1))]).astype(np.int32)
+            weights, columns = weights[speaking], columns[speaking]
+        return _symmetric(sparse.csr_array((weights, columns, row_ends), shape=(n, n)))
+
+
+def affinity_from_knn_graph(
+    knn_graph: Any, n_samples: int, *, kind: str = "similarity", dtype: Any = np.float32
+) -> sparse.csr_array:
+    """The symmetric affinity of a neighbour graph the user brings.
+
+    ``kind`` says what its stored values are: "similarity", "cosine_distance" (turned into 1 - d) or any other
+    "distance" (turned into exp(-d^2 / 2 s^2) with s the median stored distance). A stored zero is an edge
+    between equal points when the values are distances. The diagonal is dropped.
+    """
+    check_choice(kind, "knn_graph_kind", GRAPH_KINDS)
+    graph = _checked_graph(knn_graph, n_samples).astype(dtype, copy=True)
+    if kind == "cosine_distance":
+        graph.data = np.maximum(1 - graph.data, 0)
+    elif kind == "distance":
+        scale = np.median(graph.data[graph.data > 0]) if (graph.data > 0).any() else 1.0
+        graph.data = np.exp(-((graph.data / scale) ** 2) / 2).astype(dtype)
+    rows = np.repeat(np.arange(n_samples), np.diff(graph.indptr))
+    graph.data[rows == graph.indices] = 0
+    graph.eliminate_zeros()
+    return _symmetric(graph)
+
+
+def normalised(affinity: sparse.csr_array, degree: FloatArray) -> sparse.csr_array:
+    """S = D^-1/2 A D^-1/2."""
+    scale = (1 / np.sqrt(degree)).astype(affinity.dtype)
+    data = affinity.data * scale[affinity.indices]
+    data *= np.repeat(scale, np.diff(affinity.indptr))
+    return sparse.csr_array((data, affinity.indices, affinity.indptr), shape=affinity.shape)
+
+
+def degrees(affinity: sparse.csr_array) -> FloatArray:
+    """D = A 1 in float64; a node without neighbours gets 1, so that it keeps its own label."""
+    total = np.asarray(affinity.sum(axis=1, dtype=np.float64)).ravel()
+    total[total <= 0] = 1.0
+    return total
+
+
+def _symmetric(graph: sparse.csr_array) -> sparse.csr_array:
+    transposed = graph.T.tocsr()  # also sorts the columns of every row
+    return graph.maximum(transposed).tocsr()
+
+
+def _checked_graph(knn_graph: Any, n_samples: int) -> sparse.csr_array:
+    if not sparse.issparse(knn_graph):
+        raise must_be("knn_graph", "a scipy sparse matrix", type(knn_graph).__name__)
+    if knn_graph.shape != (n_samples, n_samples):
+        raise must_be("knn_graph", f"of shape ({n_samples}, {n_samples})", f"shape {knn_graph.shape}")
+    if knn_graph.dtype.kind not in "fiub":
+        raise must_be("knn_graph", "real numbers", f"dtype {knn_graph.dtype}")
+    graph = sparse.csr_array(knn_graph)
+    if not np.isfinite(graph.data).all():
+        bad = int((~np.isfinite(graph.data)).sum())
+        raise InvalidInputError(
+            f"The 'knn_graph' parameter must be finite. Got {bad} NaN or infinite weights."
+        )
+    if graph.nnz and graph.data.min() < 0:
+        raise must_be("knn_graph", "of non-negative weights", float(graph.data.min()))
+    graph.sum_duplicates()
+    return graph

@@ -1,0 +1,153 @@
+"""Conjugate gradients on (I - alpha S) X = B for all columns of B at once.
+
+Each column keeps its own step lengths and stops on its own. Rows are worked on in blocks by several threads:
+a block of the product and its inner products are made while they are in the cache, and inner products are
+summed over blocks in float64, which keeps float32 iterations from drifting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
+from laplaceconfidence.threads import thread_count
+
+_ROWS_A_BLOCK = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """What the solver found and how far it can be trusted, column by column."""
+
+    values: FloatArray  # (n, C)
+    residuals: FloatArray  # (C,) true relative residuals |b - A x| / |b|, computed anew at the end
+    n_iterations: IntArray  # (C,) iterations until the column converged or the limit was reached
+    converged: BoolArray  # (C,)
+
+
+class _BlockedSystem:
+    """I - alpha S cut into blocks of rows."""
+
+    def __init__(self, graph: sparse.csr_array, alpha: float, pool: ThreadPoolExecutor) -> None:
+        self.alpha = graph.dtype.type(alpha)
+        self.pool = pool
+        n = graph.shape[0]
+        self.slices = [slice(start, min(start + _ROWS_A_BLOCK, n)) for start in range(0, n, _ROWS_A_BLOCK)]
+        self.blocks = [_rows_of(graph, rows) for rows in self.slices]
+
+    def sums(self, work: Callable[[int], FloatArray]) -> FloatArray:
+        """Add up, in float64, what ``work`` returns for every block of rows."""
+        parts = list(self.pool.map(work, range(len(self.slices))))
+        total: FloatArray = np.sum(parts, axis=0, dtype=np.float64)
+        return total
+
+    def multiply(self, block: int, vectors: FloatArray) -> FloatArray:
+        product: FloatArray = self.blocks[block] @ vectors
+        product *= -self.alpha
+        product += vectors[self.slices[block]]
+        return product
+
+
+def conjugate_gradient(
+    graph: sparse.csr_array,
+    alpha: float,
+    right_hand_sides: FloatArray,
+    *,
+    start: FloatArray | None = None,
+    tol: float = 1e-3,
+    max_iter: int = 30,
+    n_jobs: int | None = None,
+) -> Solution:
+    """Solve (I - alpha S) X = B; ``graph`` is the normalised S, so the matrix is positive definite.
+
+    A column stops when its residual is below ``tol`` times its right-hand side. The recursive residual that
+    decides this drifts in float32, so the residual reported is computed from the solution itself.
+    ``start`` is a first guess; it changes how soon the answer is reached, not the answer.
+    """
+    rhs = np.ascontiguousarray(right_hand_sides, dtype=graph.dtype)
+    n_columns = rhs.shape[1]
+    x = np.zeros_like(rhs) if start is None else np.array(start, dtype=rhs.dtype, order="C")
+    r = rhs.copy()
+    a_p = np.empty_like(rhs)
+    n_iterations = np.zeros(n_columns, dtype=np.int64)
+    with ThreadPoolExecutor(thread_count(n_jobs)) as pool:
+        system = _BlockedSystem(graph, alpha, pool)
+        target = tol * np.sqrt(_squared_sizes(system, rhs))
+
+        def first_residual(b: int) -> FloatArray:
+            rows = system.slices[b]
+            if start is not None:
+                r[rows] -= system.multiply(b, x)
+            return _column_dots(r[rows], r[rows])
+
+        rr = system.sums(first_residual)
+        p = r.copy()
+        active = np.sqrt(rr) > target
+
+        def product_and_dot(b: int) -> FloatArray:
+            rows = system.slices[b]
+            a_p[rows] = system.multiply(b, p)
+            return _column_dots(p[rows], a_p[rows])
+
+        for _ in range(max_iter):
+            if not active.any():
+                break
+            p_a_p = system.sums(product_and_dot)
+            step = _ratio(rr, p_a_p, active).astype(rhs.dtype)
+
+            def advance(b: int, step: FloatArray = step) -> FloatArray:
+                rows = system.slices[b]
+                x[rows] += step * p[rows]
+                r[rows] -= step * a_p[rows]
+                return _column_dots(r[rows], r[rows])
+
+            rr_next = system.sums(advance)
+            turn = _ratio(rr_next, rr, active).astype(rhs.dtype)
+            n_iterations[active] += 1
+            rr = rr_next
+            active &= np.sqrt(rr) > target
+
+            def turn_direction(b: int, turn: FloatArray = turn) -> None:
+                rows = system.slices[b]
+                p[rows] *= turn
+                p[rows] += r[rows]
+
+            list(pool.map(turn_direction, range(len(system.slices))))
+        residuals = _true_residuals(system, rhs, x)
+    return Solution(x, residuals, n_iterations, ~active)
+
+
+def _true_residuals(system: _BlockedSystem, rhs: FloatArray, x: FloatArray) -> FloatArray:
+    def squared_error(b: int) -> FloatArray:
+        difference = rhs[system.slices[b]] - system.multiply(b, x)
+        return _column_dots(difference, difference)
+
+    everywhere = np.ones(rhs.shape[1], dtype=bool)
+    return np.sqrt(_ratio(system.sums(squared_error), _squared_sizes(system, rhs), everywhere))
+
+
+def _squared_sizes(system: _BlockedSystem, vectors: FloatArray) -> FloatArray:
+    return system.sums(lambda b: _column_dots(vectors[system.slices[b]], vectors[system.slices[b]]))
+
+
+def _column_dots(left: FloatArray, right: FloatArray) -> FloatArray:
+    dots: FloatArray = np.einsum("ij,ij->j", left, right)
+    return dots
+
+
+def _ratio(numerator: FloatArray, denominator: FloatArray, where: BoolArray) -> FloatArray:
+    """numerator / denominator where asked and possible, else 0: a column that is done no longer moves."""
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=where & (denominator > 0))
+
+
+def _rows_of(graph: sparse.csr_array, rows: slice) -> sparse.csr_array:
+    start, stop = graph.indptr[rows.start], graph.indptr[rows.stop]
+    return sparse.csr_array(
+        (graph.data[start:stop], graph.indices[start:stop], graph.indptr[rows.start : rows.stop + 1] - start),
+        shape=(rows.stop - rows.start, graph.shape[1]),
+    )

@@ -1,0 +1,128 @@
+"""Labels spread over a graph: the solution of (I - alpha S) Y = Y_given, class by class in chunks.
+
+A node of weight w counts as w copies of the same sample: its label is heard w times by its neighbours. With
+W = diag(w), the solution that all copies share is Y = W^-1/2 G, where
+
+    (I - alpha D^-1/2 (W^1/2 A W^1/2 + max(W - I, 0) E) D^-1/2) G = W^1/2 Y_given,
+
+E holds what a sample says to its own copy, and D the degrees with all copies counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.graph.affinity import degrees, normalised
+from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
+from laplaceconfidence.solve.energy import EnergyChange, laplacian_energy
+from laplaceconfidence.stages import stage
+
+_SOLVER_BYTES = 256 * 2**20  # what the solver's own vectors may take besides the solution
+
+
+@dataclass(frozen=True, slots=True)
+class Propagation:
+    """The unscaled solution and how it was reached."""
+
+    solution: FloatArray  # (n, C)
+    degree: FloatArray  # (n,) with all copies counted
+    residuals: FloatArray  # (C,)
+    n_iterations: IntArray  # (C,)
+    converged: bool
+    energy: EnergyChange
+
+
+def propagate_labels(
+    affinity: sparse.csr_array,
+    codes: IntArray,
+    n_classes: int,
+    *,
+    alpha: float,
+    tol: float,
+    max_iter: int,
+    node_weights: FloatArray | None = None,
+    self_similarity: FloatArray | None = None,
+    n_jobs: int | None = None,
+) -> Propagation:
+    """Solve for every class; ``codes`` are the given labels, -1 where a node has none."""
+    dtype = affinity.dtype
+    n = len(codes)
+    degree, graph = _weighted_graph(affinity, node_weights, self_similarity)
+    root_weight = np.ones(n, dtype) if node_weights is None else np.sqrt(node_weights).astype(dtype)
+    # The slowest mode of the system is known in advance: S sqrt(d w) = sqrt(d w). Starting with it solved
+    # saves about a fifth of the iterations.
+    slow = np.sqrt(degree) * root_weight
+    slow /= max(np.linalg.norm(slow), np.finfo(np.float64).tiny)
+    solution = np.empty((n, n_classes), dtype=dtype)
+    residuals, n_iterations = np.empty(n_classes), np.empty(n_classes, dtype=np.int64)
+    converged, energy_given, energy_solution = True, 0.0, 0.0
+    chunk = max(1, _SOLVER_BYTES // (6 * n * dtype.itemsize))
+    with stage("solve", total=n_classes) as advance:
+        for first in range(0, n_classes, chunk):
+            columns = slice(first, min(first + chunk, n_classes))
+            given = _one_hot(codes, columns, root_weight)
+            start = np.outer(slow, (slow @ given) / (1 - alpha)).astype(dtype)
+            part = conjugate_gradient(
+                graph, alpha, given, start=start, tol=tol, max_iter=max_iter, n_jobs=n_jobs
+            )
+            energy_given += laplacian_energy(graph, alpha, given, given)
+            energy_solution += laplacian_energy(graph, alpha, part.values * dtype.type(1 - alpha), given)
+            solution[:, columns] = part.values
+            residuals[columns], n_iterations[columns] = part.residuals, part.n_iterations
+            converged &= bool(part.converged.all())
+            advance(columns.stop - columns.start)
+    if node_weights is not None:
+        _undo_weights(solution, codes, affinity, degree, node_weights, alpha)
+    energy = EnergyChange(energy_given, energy_solution)
+    return Propagation(solution, degree, residuals, n_iterations, converged, energy)
+
+
+def _weighted_graph(
+    affinity: sparse.csr_array, node_weights: FloatArray | None, self_similarity: FloatArray | None
+) -> tuple[FloatArray, sparse.csr_array]:
+    """Degrees with all copies counted, and the symmetric normalised graph."""
+    if node_weights is None:
+        degree = degrees(affinity)
+        return degree, normalised(affinity, degree)
+    n = affinity.shape[0]
+    own = np.ones(n) if self_similarity is None else self_similarity
+    to_copies = np.maximum(node_weights - 1, 0) * own
+    degree = affinity.astype(np.float64) @ node_weights.astype(np.float64) + to_copies
+    degree[degree <= 0] = 1.0
+    root = np.sqrt(node_weights).astype(affinity.dtype)
+    weighted = sparse.csr_array(affinity, copy=True)
+    weighted.data *= root[weighted.indices] * np.repeat(root, np.diff(weighted.indptr))
+    weighted = (weighted + sparse.diags_array(to_copies.astype(affinity.dtype))).tocsr()
+    return degree, normalised(weighted, degree)
+
+
+def _one_hot(codes: IntArray, columns: slice, scale: FloatArray) -> FloatArray:
+    given = np.zeros((len(codes), columns.stop - columns.start), dtype=scale.dtype)
+    rows = np.flatnonzero((codes >= columns.start) & (codes < columns.stop))
+    given[rows, codes[rows] - columns.start] = scale[rows]
+    return given
+
+
+def _undo_weights(
+    solution: FloatArray,
+    codes: IntArray,
+    affinity: sparse.csr_array,
+    degree: FloatArray,
+    node_weights: FloatArray,
+    alpha: float,
+) -> None:
+    """From G back to Y in place; a node of weight 0 listens to its neighbours but says nothing."""
+    heard = node_weights > 0
+    solution[heard] /= np.sqrt(node_weights[heard])[:, None].astype(solution.dtype)
+    if heard.all():
+        return
+    silent = np.flatnonzero(~heard)
+    solution[silent] = 0
+    message = solution * (node_weights / np.sqrt(degree))[:, None].astype(solution.dtype)
+    solution[silent] = alpha * (affinity[silent] @ message) / np.sqrt(degree[silent])[:, None]
+    labelled = silent[codes[silent] >= 0]
+    solution[labelled, codes[labelled]] += 1

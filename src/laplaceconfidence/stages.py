@@ -1,0 +1,71 @@
+"""What long work is doing right now, told to whoever listens.
+
+Work is written as ``with stage("neighbours"): ...``; nothing happens unless an observer was installed with
+``observing(...)``, so the library never prints and the command line can show progress.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class StageObserver(Protocol):
+    """Told when a stage starts, how far it is (if it can say so) and how long it took."""
+
+    def started(self, name: str, total: int | None) -> None: ...
+    def advanced(self, name: str, amount: int) -> None: ...
+    def finished(self, name: str, seconds: float) -> None: ...
+
+
+_observers: ContextVar[tuple[StageObserver, ...]] = ContextVar("stage_observers", default=())
+
+
+@contextmanager
+def observing(observer: StageObserver) -> Iterator[None]:
+    """Tell ``observer`` about every stage inside the block, besides those already listening."""
+    token = _observers.set((*_observers.get(), observer))
+    try:
+        yield
+    finally:
+        _observers.reset(token)
+
+
+@contextmanager
+def stage(name: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Name the work inside the block; the yielded function reports that a part of ``total`` is done."""
+    observers = _observers.get()
+
+    def advance(amount: int) -> None:
+        for observer in observers:
+            observer.advanced(name, amount)
+
+    for observer in observers:
+        observer.started(name, total)
+    start = time.perf_counter()
+    try:
+        yield advance
+    finally:
+        seconds = time.perf_counter() - start
+        for observer in observers:
+            observer.finished(name, seconds)
+
+
+@dataclass(slots=True)
+class StageTimer:
+    """An observer that adds up the seconds each stage took."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def started(self, name: str, total: int | None) -> None:
+        self.seconds.setdefault(name, 0.0)
+
+    def advanced(self, name: str, amount: int) -> None:
+        """Only the end matters to a timer."""
+
+    def finished(self, name: str, seconds: float) -> None:
+        self.seconds[name] += seconds

@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.neighbors import kneighbors_graph
+
+from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.features.scale import unit_length
+from laplaceconfidence.graph.affinity import affinity_from_knn_graph, degrees, normalised, symmetric_affinity
+from laplaceconfidence.graph.neighbours import find_neighbours
+
+
+@pytest.fixture
+def points() -> np.ndarray:
+    return unit_length(np.random.default_rng(0).normal(size=(80, 5)))
+
+
+def naive_affinity(points: np.ndarray, k: int) -> np.ndarray:
+    n = len(points)
+    weights = np.zeros((n, n))
+    for i in range(n):
+        similarities = points @ points[i]
+        similarities[i] = -np.inf
+        for j in np.argsort(-similarities)[:k]:
+            weights[i, j] = max(similarities[j], 0)
+    return np.maximum(weights, weights.T)
+
+
+def test_affinity_is_the_larger_of_both_directions_clipped_at_zero(points: np.ndarray) -> None:
+    # k = 60 of 79 reaches points on the other side, whose inner products are negative.
+    for k in (3, 60):
+        affinity = symmetric_affinity(find_neighbours(points, k))
+        np.testing.assert_allclose(affinity.toarray(), naive_affinity(points, k), atol=1e-12)
+        assert affinity.data.min() > 0
+
+
+def test_normalised_graph_has_spectrum_within_one(points: np.ndarray) -> None:
+    affinity = symmetric_affinity(find_neighbours(points, 6))
+    graph = normalised(affinity, degrees(affinity)).toarray()
+    values = np.linalg.eigvalsh(graph)
+    np.testing.assert_allclose(graph, graph.T, atol=1e-12)
+    assert values.max() == pytest.approx(1)
+    assert values.min() >= -1
+
+
+def test_a_node_without_neighbours_has_degree_one() -> None:
+    lonely = sparse.csr_array(np.array([[0, 0.5, 0], [0.5, 0, 0], [0, 0, 0]]))
+    np.testing.assert_array_equal(degrees(lonely), [0.5, 0.5, 1])
+
+
+def test_a_cosine_distance_graph_is_our_own_graph(points: np.ndarray) -> None:
+    theirs = kneighbors_graph(points, 6, mode="distance", metric="cosine")
+    ours = symmetric_affinity(find_neighbours(points, 6))
+    brought = affinity_from_knn_graph(theirs, 80, kind="cosine_distance", dtype=np.float64)
+    np.testing.assert_allclose(brought.toarray(), ours.toarray(), atol=1e-12)
+
+
+def test_equal_points_at_distance_zero_stay_joined() -> None:
+    distances = sparse.csr_array(
+        (np.array([0.0, 2.0]), np.array([1, 2]), np.array([0, 1, 2, 2])), shape=(3, 3)
+    )
+    brought = affinity_from_knn_graph(distances, 3, kind="distance", dtype=np.float64).toarray()
+    assert brought[0, 1] == brought[1, 0] == 1
+    assert 0 < brought[1, 2] < 1
+
+
+def test_the_diagonal_and_one_sided_edges_are_dealt_with() -> None:
+    one_sided = sparse.csr_matrix(np.array([[9.0, 0.5, 0], [0.2, 9, 0], [0, 0.7, 9]]))
+    brought = affinity_from_knn_graph(one_sided, 3).toarray()
+    np.testing.assert_allclose(brought, np.array([[0, 0.5, 0], [0.5, 0, 0.7], [0, 0.7, 0]], np.float32))
+    assert one_sided[0, 0] == 9  # the user's graph is not touched
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (np.eye(3), "'knn_graph' parameter must be a scipy sparse matrix. Got 'ndarray'"),
+        (sparse.csr_array((4, 3)), r"must be of shape \(3, 3\). Got 'shape \(4, 3\)'"),
+        (sparse.csr_array(np.full((3, 3), np.nan)), "must be finite. Got 9 NaN or infinite weights"),
+        (sparse.csr_array(-np.ones((3, 3))), r"must be of non-negative weights. Got -1\.0"),
+        (sparse.csr_array(np.ones((3, 3), dtype=complex)), "must be real numbers"),
+    ],
+)
+def test_bad_graphs_are_refused_by_name(graph: object, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        affinity_from_knn_graph(graph, 3)
