@@ -32,11 +32,15 @@ def test_importing_the_package_stays_light() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_using_the_estimators_needs_neither_torch_nor_pandas_nor_matplotlib() -> None:
+def test_the_public_names_need_neither_torch_nor_pandas_nor_matplotlib() -> None:
+    # scikit-learn imports pandas where it finds it, so what counts is that nothing needs it.
     code = (
-        "import sys, laplaceconfidence\n"
-        "[getattr(laplaceconfidence, name) for name in laplaceconfidence.__all__]\n"
-        "heavy = {'torch', 'pandas', 'matplotlib'} & set(sys.modules)\n"
-        "assert not heavy, heavy"
+        "import sys\n"
+        "class Refuse:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name in ('torch', 'pandas', 'matplotlib'): raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Refuse())\n"
+        "import laplaceconfidence\n"
+        "[getattr(laplaceconfidence, name) for name in laplaceconfidence.__all__]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -122,7 +122,18 @@ def test_classes_solved_in_chunks_give_the_same(monkeypatch: pytest.MonkeyPatch)
     affinity = random_affinity(60, 0.3, 3)
     codes = np.arange(60) % 11
     whole = solve(affinity, codes)
-    monkeypatch.setattr(module, "_SOLVER_BYTES", 6 * 60 * 8 * 2)  # two classes at a time
+    monkeypatch.setattr(module, "_CLASSES_AT_ONCE", 2)
     chunked = solve(affinity, codes)
     np.testing.assert_allclose(chunked.solution, whole.solution, rtol=1e-12, atol=1e-14)
     assert chunked.energy == pytest.approx(whole.energy)
+
+
+def test_another_numbering_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    affinity = random_affinity(60, 0.3, 4)
+    codes, weights = np.arange(60) % 5, np.linspace(0, 3, 60)
+    plain = solve(affinity, codes, node_weights=weights)
+    monkeypatch.setattr(module, "_CACHE_BYTES", 0)
+    order = np.random.default_rng(0).permutation(60)
+    renumbered = solve(affinity, codes, node_weights=weights, order=order)
+    np.testing.assert_allclose(renumbered.solution, plain.solution, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(renumbered.degree, plain.degree)

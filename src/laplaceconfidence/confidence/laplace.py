@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from laplaceconfidence.arrays import FloatArray, to_numpy
+from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
+from laplaceconfidence.confidence.feature_vectors import check_feature_vectors
+from laplaceconfidence.confidence.given_labels import at_given_labels
 from laplaceconfidence.confidence.protocol import Evidence
 from laplaceconfidence.confidence.softmax import clipped_softmax
 from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
@@ -130,8 +132,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
             if unit is not None:
                 check_same_length("X", len(unit), "y", n)
             weights = _checked_weights(sample_weight, n)
-            affinity = self._build_graph(unit, knn_graph, n)
-            own = (unit != 0).any(axis=1) if unit is not None else affinity.max(axis=1).toarray().ravel()
+            affinity, order = self._build_graph(unit, knn_graph, n)
             result = propagate_labels(
                 affinity,
                 labels.codes,
@@ -140,14 +141,13 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 node_weights=weights,
-                self_similarity=own.astype(np.float64),
+                self_similarity=None if weights is None else _self_similarity(unit, affinity),
+                order=order,
                 n_jobs=self.n_jobs,
             )
             with stage("confidence"):
                 self.label_distributions_ = clipped_softmax(result.solution)
-                rows = np.flatnonzero(labels.codes != MISSING)
-                self.confidence_ = np.full(n, np.nan, dtype=affinity.dtype)
-                self.confidence_[rows] = self.label_distributions_[rows, labels.codes[rows]]
+                self.confidence_ = at_given_labels(self.label_distributions_, labels.codes)
         self.classes_ = labels.class_values
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         self.affinity_ = affinity
@@ -243,11 +243,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
     def _prepared_features(self, X: Any, *, reset: bool) -> FloatArray:
         """Checked, reduced as asked, and of unit length; fitted with ``reset``, applied without."""
         with stage("features"):
-            X = to_numpy(X) if hasattr(X, "detach") else X
-            features = validate_data(
-                self, X, reset=reset, dtype=[np.float32, np.float64], ensure_all_finite=False, order="C"
-            )
-            check_finite(features, "X")
+            features = check_feature_vectors(self, X, reset=reset)
             if reset:
                 precision = self.dtype
                 if precision == "auto":
@@ -263,14 +259,15 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
                 features = project(features, *self._axes)
             return unit_length(features.astype(self._precision, copy=False))
 
-    def _build_graph(self, unit: FloatArray | None, knn_graph: Any, n: int) -> Any:
+    def _build_graph(self, unit: FloatArray | None, knn_graph: Any, n: int) -> tuple[Any, IntArray | None]:
+        """The symmetric graph, and a numbering in which neighbours are near each other, if one is known."""
         self.n_neighbors_: int | None = None
         self.search_: str | None = None
         self.recall_: float | None = None
         if knn_graph is not None:
             precision = "float32" if n > FLOAT64_UP_TO else "float64"
             dtype = np.dtype(precision if self.dtype == "auto" else self.dtype)
-            return affinity_from_knn_graph(knn_graph, n, kind=self.knn_graph_kind, dtype=dtype)
+            return affinity_from_knn_graph(knn_graph, n, kind=self.knn_graph_kind, dtype=dtype), None
         if unit is None:
             raise must_be("X", "given unless a 'knn_graph' is", None)
         self.n_neighbors_ = fitting_neighbor_count(self.n_neighbors, n)
@@ -283,7 +280,13 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
             random_state=self.random_state,
         )
         self.search_, self.recall_ = neighbours.search, neighbours.recall
-        return symmetric_affinity(neighbours)
+        return symmetric_affinity(neighbours), neighbours.order
+
+
+def _self_similarity(unit: FloatArray | None, affinity: Any) -> FloatArray:
+    """What a sample says to its own copy: 1 for a unit vector, else as much as to its closest neighbour."""
+    own = affinity.max(axis=1).toarray().ravel() if unit is None else (unit != 0).any(axis=1)
+    return np.asarray(own, dtype=np.float64)
 
 
 def _checked_weights(sample_weight: Any, n: int) -> FloatArray | None:

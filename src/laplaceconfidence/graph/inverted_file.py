@@ -44,15 +44,19 @@ class InvertedFile:
         n_cells = int(np.clip(n // POINTS_PER_CELL, 1, 16_384))
         centres = faiss.IndexFlatL2(d)
         index = faiss.IndexIVFFlat(centres, d, n_cells, faiss.METRIC_L2)
-        index.cp.niter = 5  # rough cells are good enough
-        index.cp.max_points_per_centroid = 40
+        index.cp.niter = 4  # rough cells are good enough
+        index.cp.max_points_per_centroid = 20
         index.cp.min_points_per_centroid = 1  # faiss prints a warning otherwise
         index.cp.seed = seed
         index.train(coarse)
-        order = np.argsort(centres.search(coarse, 1)[1][:, 0], kind="stable")
+        cells = centres.search(coarse, 1)[1][:, 0]
+        order = np.argsort(cells, kind="stable")
         points = points[order]
         coarse = points if n_axes is None else coarse[order]
-        index.add(coarse)
+        cells = cells[order]
+        index.add_core(
+            n, faiss.swig_ptr(coarse), None, faiss.swig_ptr(cells)
+        )  # add() would look them up again
         return cls(points, coarse, order, index)
 
     def search(self, rows: IntArray, k: int, n_candidates: int) -> tuple[IntArray, FloatArray]:
@@ -99,7 +103,7 @@ class InvertedFile:
         accepted = exact.search(self.points[rows], k)[0][:, -1:] - 1e-6
         cells, recall = 0, 0.0
         while recall < target and cells < self.index.nlist:
-            cells = min(max(4, cells + max(2, cells // 3)), self.index.nlist)
+            cells = min(max(4, cells + max(2, cells // 4)), self.index.nlist)
             self.index.nprobe = cells
             before = recall
             recall = float((self.search(rows, k, n_candidates)[1] >= accepted).mean())
@@ -110,8 +114,10 @@ class InvertedFile:
 
 def approximate_neighbours(
     points: FloatArray, k: int, target_recall: float, rng: np.random.Generator
-) -> tuple[IntArray, FloatArray, float]:
-    """The k most similar samples of every sample (itself among them), and the recall that was measured."""
+) -> tuple[IntArray, FloatArray, float, IntArray]:
+    """The k most similar samples of every sample (itself among them), how similar they are, the recall that
+    was measured, and the samples in the order of their cells.
+    """
     n, d = points.shape
     seed = int(rng.integers(2**31 - 1))
     # From cheap to sure: along principal axes with more and more candidates, then in all features.
@@ -126,7 +132,7 @@ def approximate_neighbours(
         if recall >= target_recall:
             break
     assert built is not None
-    return *built.search_all(k, n_candidates), recall
+    return *built.search_all(k, n_candidates), recall, built.order
 
 
 def _take(order: IntArray, *columns: Any) -> tuple[Any, ...]:

@@ -31,6 +31,7 @@ class Neighbours:
     similarities: FloatArray  # (n, k) inner products of the unit vectors, -inf where indices are -1
     search: Literal["exact", "ivf"]
     recall: float  # share of the true neighbours found, measured on a sample (1 for an exact search)
+    order: IntArray | None = None  # (n,) a numbering in which neighbours are near each other, if known
 
 
 def fitting_neighbor_count(n_neighbors: Any, n_samples: int, parameter: str = "n_neighbors") -> int:
@@ -70,16 +71,16 @@ def find_neighbours(
         if not use_ivf:
             with stage("neighbours", total=len(points)) as advance:
                 indices, similarities = _exact(points, points, n_neighbors + 1, advance)
-            recall = 1.0
+            recall, order = 1.0, None
         else:
             rng = check_random_state(random_state)
-            indices, similarities, recall = approximate_neighbours(
+            indices, similarities, recall, order = approximate_neighbours(
                 points, n_neighbors + 1, target_recall, rng
             )
     indices, similarities = _without_self(indices, similarities)
     if unit_features.dtype == np.float64:
         similarities = _inner_products(unit_features, indices)
-    return Neighbours(indices, similarities, "ivf" if use_ivf else "exact", recall)
+    return Neighbours(indices, similarities, "ivf" if use_ivf else "exact", recall, order)
 
 
 def nearest_among(

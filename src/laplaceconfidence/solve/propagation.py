@@ -10,7 +10,7 @@ E holds what a sample says to its own copy, and D the degrees with all copies co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -21,7 +21,8 @@ from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 from laplaceconfidence.solve.energy import EnergyChange, laplacian_energy
 from laplaceconfidence.stages import stage
 
-_SOLVER_BYTES = 256 * 2**20  # what the solver's own vectors may take besides the solution
+_CLASSES_AT_ONCE = 32  # more no longer fit into the cache and are slower
+_CACHE_BYTES = 4 * 2**20  # vectors beyond this gain from a numbering that keeps neighbours together
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,30 @@ def propagate_labels(
     max_iter: int,
     node_weights: FloatArray | None = None,
     self_similarity: FloatArray | None = None,
+    order: IntArray | None = None,
     n_jobs: int | None = None,
 ) -> Propagation:
-    """Solve for every class; ``codes`` are the given labels, -1 where a node has none."""
+    """Solve for every class; ``codes`` are the given labels, -1 where a node has none.
+
+    ``order`` is a numbering of the nodes in which neighbours are near each other; it saves time on large
+    graphs and changes nothing else.
+    """
     dtype = affinity.dtype
     n = len(codes)
+    if order is not None and n * min(n_classes, _CLASSES_AT_ONCE) * dtype.itemsize > _CACHE_BYTES:
+        found = propagate_labels(
+            _renumbered(affinity, order),
+            codes[order],
+            n_classes,
+            alpha=alpha,
+            tol=tol,
+            max_iter=max_iter,
+            node_weights=None if node_weights is None else node_weights[order],
+            self_similarity=None if self_similarity is None else self_similarity[order],
+            n_jobs=n_jobs,
+        )
+        back = np.argsort(order)
+        return replace(found, solution=found.solution[back], degree=found.degree[back])
     degree, graph = _weighted_graph(affinity, node_weights, self_similarity)
     root_weight = np.ones(n, dtype) if node_weights is None else np.sqrt(node_weights).astype(dtype)
     # The slowest mode of the system is known in advance: S sqrt(d w) = sqrt(d w). Starting with it solved
@@ -60,10 +80,9 @@ def propagate_labels(
     solution = np.empty((n, n_classes), dtype=dtype)
     residuals, n_iterations = np.empty(n_classes), np.empty(n_classes, dtype=np.int64)
     converged, energy_given, energy_solution = True, 0.0, 0.0
-    chunk = max(1, _SOLVER_BYTES // (6 * n * dtype.itemsize))
     with stage("solve", total=n_classes) as advance:
-        for first in range(0, n_classes, chunk):
-            columns = slice(first, min(first + chunk, n_classes))
+        for first in range(0, n_classes, _CLASSES_AT_ONCE):
+            columns = slice(first, min(first + _CLASSES_AT_ONCE, n_classes))
             given = _one_hot(codes, columns, root_weight)
             start = np.outer(slow, (slow @ given) / (1 - alpha)).astype(dtype)
             part = conjugate_gradient(
@@ -98,6 +117,16 @@ def _weighted_graph(
     weighted.data *= root[weighted.indices] * np.repeat(root, np.diff(weighted.indptr))
     weighted = (weighted + sparse.diags_array(to_copies.astype(affinity.dtype))).tocsr()
     return degree, normalised(weighted, degree)
+
+
+def _renumbered(affinity: sparse.csr_array, order: IntArray) -> sparse.csr_array:
+    """The same graph with node ``order[i]`` as number i."""
+    number = np.empty(len(order), dtype=affinity.indices.dtype)
+    number[order] = np.arange(len(order))
+    rows = affinity[order]
+    renumbered = sparse.csr_array((rows.data, number[rows.indices], rows.indptr), shape=affinity.shape)
+    renumbered.sort_indices()
+    return renumbered
 
 
 def _one_hot(codes: IntArray, columns: slice, scale: FloatArray) -> FloatArray:

@@ -1,0 +1,113 @@
+"""How time and memory grow from 25,000 to 200,000 points, and whether 1,000 classes fit into 4 GB.
+
+Points beyond the 60,000 of Fashion-MNIST are real ones mixed in pairs of the same class, so that the data
+keep their shape. Every size runs in a process of its own: its peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from laplaceconfidence import LaplaceConfidence
+from laplaceconfidence.features.scale import principal_axes, project
+from measuring import in_fresh_process, peak_memory_mib, save, timed
+from real_features import Absent, fashion
+
+SIZES = (25_000, 50_000, 100_000, 200_000)
+K, ALPHA, COMPONENTS = 50, 0.99, 64
+
+
+def points(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """n x 64 principal components of Fashion-MNIST features, with half of the labels drawn anew."""
+    data = fashion(60_000)
+    if isinstance(data, Absent):
+        raise SystemExit(f"{data.name} is not here: {data.advice}")
+    mean, axes, _ = principal_axes(data.features, COMPONENTS)
+    real, labels = project(data.features, mean, axes), data.labels
+    rng = np.random.default_rng(seed)
+    if n <= len(real):
+        rows = rng.permutation(len(real))[:n]
+        features, truth = real[rows], labels[rows]
+    else:
+        first = rng.integers(len(real), size=n)
+        by_class = [np.flatnonzero(labels == c) for c in range(10)]
+        second = np.array([by_class[c][rng.integers(len(by_class[c]))] for c in labels[first]])
+        share = rng.uniform(0, 0.5, size=(n, 1)).astype(np.float32)
+        features, truth = (1 - share) * real[first] + share * real[second], labels[first]
+    drawn = rng.random(n) < 0.5
+    return np.ascontiguousarray(features), np.where(drawn, rng.integers(0, 10, n), truth)
+
+
+def prepare(n: int, n_classes: int, path: Path) -> None:
+    """Write the input to a file, so that the process that is measured holds nothing but it."""
+    features, labels = points(n)
+    if n_classes > 10:
+        # Every class is cut into equal parts along its first principal component: classes keep a shape.
+        order = np.lexsort((features[:, 0], labels))
+        labels = np.empty_like(labels)
+        labels[order] = np.arange(n) * n_classes // n
+    np.savez(path, features=features, labels=labels)
+
+
+def measure(path: Path) -> dict[str, float]:
+    """Time and memory of one fit."""
+    with np.load(path, allow_pickle=False) as file:
+        features, labels = file["features"], file["labels"]
+    before = peak_memory_mib()
+    seconds, fitted = timed(lambda: LaplaceConfidence(K, ALPHA, random_state=0).fit(features, labels))
+    return {
+        "n": len(labels),
+        "classes": len(np.unique(labels)),
+        "seconds": seconds,
+        "input_mib": features.nbytes / 2**20,
+        "peak_mib": peak_memory_mib(),
+        "peak_before_fit_mib": before,
+        "recall": fitted.recall_ or 1.0,
+        "residual": float(fitted.residual_),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--one", type=Path, metavar="FILE", help="measure one prepared input, as JSON")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    if options.one:
+        print(json.dumps(measure(options.one)))
+        return
+    rows = []
+    for n, n_classes in [*((n, 10) for n in SIZES), (50_000, 1_000)]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "points.npz"
+            prepare(n, n_classes, path)
+            row = in_fresh_process(sys.argv[0], "--one", str(path))
+        rows.append(row)
+        print("  ".join(f"{name} {value:.4g}" for name, value in row.items()), flush=True)
+    grown = [row for row in rows if row["classes"] == 10]
+    exponent = np.polyfit(np.log([row["n"] for row in grown]), np.log([row["seconds"] for row in grown]), 1)[
+        0
+    ]
+    overall = np.log(grown[-1]["seconds"] / grown[0]["seconds"]) / np.log(grown[-1]["n"] / grown[0]["n"])
+    print(f"time grows as n^{exponent:.2f} (least squares), n^{overall:.2f} from the first to the last size")
+    settings = {"d": COMPONENTS, "k": K, "alpha": ALPHA, "noise": "symmetric 50%", "seed": 0}
+    save(
+        "growth",
+        {
+            "settings": settings,
+            "exponent": float(exponent),
+            "end_to_end_exponent": float(overall),
+            "rows": rows,
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

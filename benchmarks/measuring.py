@@ -1,0 +1,68 @@
+"""What every benchmark needs: the machine it ran on, wall time, peak memory, and a place for results."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from laplaceconfidence.files import write_json
+from laplaceconfidence.threads import available_cores
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def machine() -> dict[str, Any]:
+    """Enough to tell whether two results can be compared."""
+    names = ("numpy", "scipy", "scikit-learn", "faiss-cpu", "cleanlab", "torch")
+    return {
+        "cores": available_cores(),
+        "processor": _processor(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in names},
+    }
+
+
+def timed(work: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
+    """Shortest wall time of ``repeats`` runs, and the last result."""
+    best, result = float("inf"), None
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = work()
+        best = min(best, time.perf_counter() - start)
+    return best, result
+
+
+def in_fresh_process(script: str, *arguments: str) -> dict[str, Any]:
+    """Run a benchmark script's own sub-command alone, so that its peak memory is its own."""
+    done = subprocess.run([sys.executable, script, *arguments], check=True, capture_output=True, text=True)
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def peak_memory_mib() -> float:
+    """The most memory this process ever held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def save(name: str, content: dict[str, Any]) -> None:
+    """Write a result with the machine it was measured on."""
+    RESULTS.mkdir(exist_ok=True)
+    write_json(RESULTS / f"{name}.json", {"benchmark": name, "machine": machine(), **content})
+    print(f"-> {RESULTS / f'{name}.json'}")
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()

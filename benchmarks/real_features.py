@@ -1,0 +1,75 @@
+"""Real features to measure on: the embedded digits, CIFAR-10 embeddings and Fashion-MNIST where present."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from laplaceconfidence.data.cifar_classes import CIFAR10_CLASSES
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.digits import load_digits
+
+FASHION = Path("/usr/share/datasets/fashion-mnist")  # apt-get install dataset-fashion-mnist
+EMBEDDINGS = Path(__file__).parents[2] / "shared" / "data" / "cifar10_embeddings.npz"
+FASHION_CLASSES = (
+    "top",
+    "trousers",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "boot",
+)
+FASHION_CONFUSED = {
+    "pullover": "coat",
+    "coat": "pullover",
+    "shirt": "top",
+    "sneaker": "sandal",
+    "boot": "sneaker",
+}
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A data set that is not on this machine, and how to get it."""
+
+    name: str
+    advice: str
+
+
+def fashion(n: int, n_features: int | None = 512, seed: int = 0) -> NoisyDataset | Absent:
+    """The first n training images, as pixels or through one fixed random ReLU layer."""
+    if not FASHION.exists():
+        return Absent("Fashion-MNIST", "apt-get install dataset-fashion-mnist")
+    raw = gzip.decompress((FASHION / "train-images-idx3-ubyte.gz").read_bytes())
+    images = np.frombuffer(raw, np.uint8, offset=16).reshape(-1, 28, 28, 1)[:n]
+    labels = np.frombuffer(
+        gzip.decompress((FASHION / "train-labels-idx1-ubyte.gz").read_bytes()), np.uint8, offset=8
+    )
+    features = images.reshape(len(images), -1).astype(np.float32) / 255
+    if n_features is not None:
+        layer = np.random.default_rng(seed).standard_normal((784, n_features)).astype(np.float32) / 28
+        features = np.maximum(features @ layer, 0)
+    codes = labels[:n].astype(np.int64)
+    return NoisyDataset(codes, FASHION_CLASSES, features, images, true_labels=codes)
+
+
+def cifar10_embeddings() -> NoisyDataset | Absent:
+    """10,000 CIFAR-10 images through a small ImageNet network that never saw these labels."""
+    if not EMBEDDINGS.exists():
+        return Absent("CIFAR-10 embeddings", f"a developer's data set, expected at {EMBEDDINGS}")
+    with np.load(EMBEDDINGS, allow_pickle=False) as file:
+        codes = file["train_labels"].astype(np.int64)
+        features = file["train_features"].astype(np.float32)
+    return NoisyDataset(codes, CIFAR10_CLASSES, features, true_labels=codes)
+
+
+def quality_sets() -> dict[str, NoisyDataset | Absent]:
+    """What estimators are compared on."""
+    return {"digits": load_digits(), "cifar10-embeddings": cifar10_embeddings(), "fashion": fashion(10_000)}

@@ -1,0 +1,91 @@
+"""The share of the neighbours that carry the same label."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from laplaceconfidence.confidence.feature_vectors import check_feature_vectors, unit_features
+from laplaceconfidence.confidence.given_labels import at_given_labels, check_given_labels
+from laplaceconfidence.confidence.neighbour_votes import to_shares, vote_counts, voting_neighbours
+from laplaceconfidence.confidence.protocol import Evidence
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.graph.neighbours import find_neighbours, fitting_neighbor_count
+from laplaceconfidence.validation import check_choice
+
+
+class KNNVote(BaseEstimator):
+    """Confidence = the share of the nearest neighbours' votes that goes to the given label.
+
+    The sample itself has no vote, nor has a neighbour without label or without positive cosine similarity.
+    Where nobody votes, the shares of all given labels stand in.
+
+    Parameters
+    ----------
+    n_neighbors
+        How many nearest neighbours are asked; lowered, with a warning, if there are not that many.
+    weights
+        "similarity" weighs a vote by the cosine similarity, "uniform" counts every vote alike.
+    n_components
+        Number of principal components to search in; ``None`` takes the features as they are.
+    search
+        "exact", "ivf" (approximate) or "auto": IVF from 20,000 samples on.
+    n_jobs
+        Threads; ``None`` and -1 take every core.
+    random_state
+        Seed of the approximate search.
+    missing_label
+        One more value of ``y`` that means "no label", besides ``None``, NaN and "".
+
+    Attributes
+    ----------
+    confidence_ : (n,) array, NaN where the label is missing
+    label_distributions_ : (n, C) array, the shares of the votes
+    classes_ : the distinct labels, sorted
+    n_neighbors_, search_, recall_ : what the neighbour search really used and reached
+    """
+
+    evidence: ClassVar[Evidence] = "features"
+
+    def __init__(
+        self,
+        n_neighbors: int = 50,
+        weights: str = "similarity",
+        *,
+        n_components: int | None = None,
+        search: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        missing_label: Any = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.n_components = n_components
+        self.search = search
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.missing_label = missing_label
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Let the neighbours in the features ``X`` (n, d) vote on the given labels ``y`` (n,)."""
+        check_choice(self.weights, "weights", ("similarity", "uniform"))
+        features = check_feature_vectors(self, X)
+        given = check_given_labels(y, len(features), missing_label=self.missing_label)
+        self.n_neighbors_ = fitting_neighbor_count(self.n_neighbors, len(features))
+        neighbours = find_neighbours(
+            unit_features(features, self.n_components),
+            self.n_neighbors_,
+            search=self.search,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
+        may_vote = voting_neighbours(neighbours, given.codes != MISSING)
+        votes = np.where(may_vote, neighbours.similarities if self.weights == "similarity" else 1.0, 0.0)
+        self.search_, self.recall_ = neighbours.search, neighbours.recall
+        self.classes_ = given.class_values
+        counts = vote_counts(neighbours.indices, votes, given.codes, len(given.class_values))
+        self.label_distributions_ = to_shares(counts, given.codes)
+        self.confidence_ = at_given_labels(self.label_distributions_, given.codes)
+        return self

@@ -1,0 +1,36 @@
+"""Every confidence estimator by the name that the command line and the benchmarks use."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from laplaceconfidence.confidence.beta_mixture import BetaLossMixture
+from laplaceconfidence.confidence.knn_vote import KNNVote
+from laplaceconfidence.confidence.laplace import LaplaceConfidence
+from laplaceconfidence.confidence.largest_component import LargestComponent
+from laplaceconfidence.confidence.loss_mixture import GaussianLossMixture
+from laplaceconfidence.confidence.normalized_margin import NormalizedMargin
+from laplaceconfidence.confidence.protocol import ConfidenceEstimator, Evidence
+from laplaceconfidence.confidence.refined_cross_entropy import RefinedCrossEntropy
+from laplaceconfidence.confidence.self_confidence import SelfConfidence
+
+
+class EstimatorClass(Protocol):
+    """A class of estimators: says what evidence they take, and makes one from settings."""
+
+    @property
+    def evidence(self) -> Evidence: ...
+
+    def __call__(self, *args: Any, **settings: Any) -> ConfidenceEstimator: ...
+
+
+ESTIMATORS: dict[str, EstimatorClass] = {
+    "laplace": LaplaceConfidence,
+    "knn-vote": KNNVote,
+    "gaussian-mixture": GaussianLossMixture,
+    "beta-mixture": BetaLossMixture,
+    "self-confidence": SelfConfidence,
+    "normalized-margin": NormalizedMargin,
+    "refined-cross-entropy": RefinedCrossEntropy,
+    "largest-component": LargestComponent,
+}
