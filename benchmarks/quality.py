@@ -22,7 +22,8 @@ from sklearn.semi_supervised import LabelSpreading
 
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.noise import CIFAR10_ASYMMETRIC, DIGITS_ASYMMETRIC, add_noise
+from laplaceconfidence.data.noise import add_noise
+from laplaceconfidence.data.transitions import CIFAR10_ASYMMETRIC, DIGITS_ASYMMETRIC
 from laplaceconfidence.evaluation.metrics import score_confidence
 from measuring import save, timed
 from real_features import FASHION_CONFUSED, Absent, quality_sets
