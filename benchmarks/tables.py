@@ -30,7 +30,8 @@ def measured_on(result: dict[str, Any]) -> str:
         f"{name} {machine['versions'][name]}" for name in ("faiss-cpu", "scikit-learn", "cleanlab")
     )
     settings = ", ".join(f"{name} {value}" for name, value in result["settings"].items())
-    return f"*{machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB; {peers}; {settings}.*\n"
+    hardware = f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB"
+    return f"*{hardware}; {peers}; {settings}.*\n"
 
 
 def speed(result: dict[str, Any]) -> str:

@@ -100,7 +100,10 @@ def check_finite(values: FloatArray, parameter: str) -> None:
 
 def check_features(features: Any, parameter: str = "features") -> FloatArray:
     """Features as a finite, C-contiguous float32 or float64 matrix with at least one row and column."""
-    array = to_numpy(features)
+    try:
+        array = to_numpy(features)
+    except ValueError:  # rows of different lengths
+        raise must_be(parameter, "a matrix with rows of equal length", type(features).__name__) from None
     if array.dtype.kind not in "fiub":
         raise must_be(parameter, "numeric", str(array.dtype), "Embed or encode text and categories first.")
     if array.ndim != 2:

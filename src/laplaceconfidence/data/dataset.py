@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import ByteImages, FloatArray, IntArray, StrArray, to_numpy
-from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
+from laplaceconfidence.data.labels import MISSING, EncodedLabels, distinct_labels, encode_labels
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import check_features, check_same_length, must_be
 
 SourceKind = Literal["image", "text"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no single answer to ==
 class NoisyDataset:
     """Samples with the labels they were given. Every array has one row a sample, in the same order.
 
@@ -36,7 +36,7 @@ class NoisyDataset:
     def __post_init__(self) -> None:
         n = len(self.labels)
         if n == 0:
-            raise must_be("labels", "at least one label", "none")
+            raise must_be("labels", "at least one label", "no labels")
         if not self.class_names:
             raise InvalidInputError("'labels' must hold at least one label that is not missing. Got none.")
         for name in ("labels", "true_labels"):
@@ -63,6 +63,7 @@ class NoisyDataset:
         features: Any = None,
         *,
         classes: Any = None,
+        class_names: Any = None,
         missing_label: object = None,
         images: Any = None,
         ids: Any = None,
@@ -72,25 +73,38 @@ class NoisyDataset:
     ) -> NoisyDataset:
         """Build from labels as people write them (words, any integers, gaps) and what describes the samples.
 
+        ``classes`` fixes which labels there are and their order. ``class_names`` names the classes of labels
+        that are numbers from 0 on (then -1 is a gap), or is the order of labels that are words.
+
         >>> data = NoisyDataset.from_arrays(["cat", None, "dog"])
         >>> data.class_names, data.labels.tolist()
         (('cat', 'dog'), [0, -1, 1])
         """
-        if true_labels is not None and classes is None:
+        names = None if class_names is None else tuple(str(name) for name in to_numpy(class_names).tolist())
+        if names is not None:
+            if classes is not None:
+                raise must_be("class_names", "left out where 'classes' is given", names)
+            classes, missing_label = _classes_for_names(names, labels, missing_label)
+        elif true_labels is not None and classes is None:
             # A class may be left among the true labels only: both columns share one set of classes.
-            both = np.concatenate([_present(labels, missing_label), _present(true_labels, missing_label)])
-            classes = np.unique(both)
+            columns = (("labels", labels), ("true_labels", true_labels))
+            classes = distinct_labels(*columns, missing_label=missing_label)
         given = encode_labels(labels, classes=classes, missing_label=missing_label)
         truth = None
         if true_labels is not None:
-            truth = encode_labels(true_labels, classes=given.class_values, parameter="true_labels").codes
+            truth = encode_labels(
+                true_labels,
+                classes=given.class_values,
+                missing_label=missing_label,
+                parameter="true_labels",
+            ).codes
         return cls(
             labels=given.codes,
-            class_names=given.class_names,
+            class_names=given.class_names if names is None else names,
             features=None if features is None else check_features(features),
             images=None if images is None else to_numpy(images),
             ids=None if ids is None else to_numpy(ids).astype(str),
-            sources=None if sources is None else to_numpy(sources).astype(str),
+            sources=None if sources is None else _as_texts(sources),
             source_kind=source_kind,
             true_labels=truth,
             given=given,
@@ -118,7 +132,14 @@ class NoisyDataset:
 
     def subset(self, rows: Any) -> NoisyDataset:
         """The samples of ``rows`` (indices or a mask), with the ids they have here."""
-        rows = np.arange(len(self))[to_numpy(rows)]
+        chosen = to_numpy(rows)
+        if chosen.dtype == bool:
+            check_same_length("rows", len(chosen), "labels", len(self))
+        elif chosen.dtype.kind not in "iu" or chosen.ndim != 1 or chosen.size == 0:
+            raise must_be("rows", "indices or a mask that keep at least one sample", rows)
+        elif chosen.max() >= len(self) or chosen.min() < -len(self):
+            raise must_be("rows", f"below the number of samples, {len(self)}", int(chosen.max()))
+        rows = np.arange(len(self))[chosen]
 
         def take(column: NDArray[Any] | None) -> Any:
             return None if column is None else column[rows]
@@ -143,5 +164,18 @@ class NoisyDataset:
         return names[codes]
 
 
-def _present(labels: Any, missing_label: object) -> NDArray[Any]:
-    return encode_labels(labels, missing_label=missing_label).class_values
+def _classes_for_names(names: tuple[str, ...], labels: Any, missing_label: object) -> tuple[Any, object]:
+    """The class values that ``names`` stand for and the label that means none."""
+    if len(set(names)) != len(names):
+        raise must_be("class_names", "distinct", names)
+    if encode_labels(labels, missing_label=missing_label).class_values.dtype.kind == "U":
+        return np.array(names), missing_label
+    return np.arange(len(names)), MISSING if missing_label is None else missing_label
+
+
+def _as_texts(values: Any) -> NDArray[Any]:
+    """Texts as an object array: a fixed-width one takes four bytes a character of the longest for each."""
+    listed = values.tolist() if hasattr(values, "tolist") else list(values)
+    texts = np.empty(len(listed), dtype=object)
+    texts[:] = [str(value) for value in listed]
+    return texts

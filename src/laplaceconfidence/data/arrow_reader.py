@@ -1,0 +1,176 @@
+"""Data sets held in Arrow tables: Parquet files and Hugging Face datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laplaceconfidence.arrays import StrArray
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.frame_reader import refuse_repeated_columns
+from laplaceconfidence.data.read_options import ReadOptions
+from laplaceconfidence.data.tables import TABLE_OPTIONS, ColumnKind, dataset_of_table
+from laplaceconfidence.exceptions import DataFormatError
+from laplaceconfidence.validation import must_be
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def read_parquet(path: Path, options: ReadOptions) -> NoisyDataset:
+    """The data set of a Parquet file; columns nobody needs are not read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    options.allow_only("a Parquet file", *TABLE_OPTIONS)
+    try:
+        stored = pq.read_metadata(path)
+        table = ArrowTable(
+            stored.schema.to_arrow_schema(),
+            stored.num_rows,
+            lambda columns: pq.read_table(path, columns=columns),
+            origin=str(path),
+            folder=path.absolute().parent,
+        )
+        return dataset_of_table(table, options)
+    except (pa.ArrowException, OSError) as error:
+        raise DataFormatError(
+            f"{path} cannot be read as Parquet: it is truncated, damaged or of another kind ({error}). "
+            "Copy or write it again."
+        ) from error
+
+
+def read_huggingface(dataset: Any, options: ReadOptions) -> NoisyDataset:
+    """The data set of a Hugging Face ``Dataset``, or of one split of a ``DatasetDict``."""
+    options.allow_only("a Hugging Face dataset", *TABLE_OPTIONS, "split")
+    if isinstance(dataset, dict):
+        dataset = _chosen_split(dataset, options.split)
+    elif options.split is not None:
+        raise must_be("split", "left out for a dataset without splits", options.split)
+    if not hasattr(dataset, "__len__"):
+        raise must_be(
+            "source", "a dataset that is not streamed", type(dataset).__name__, "Load it whole first."
+        )
+    named = {name: feature.names for name, feature in dataset.features.items() if hasattr(feature, "names")}
+
+    table = ArrowTable(
+        dataset.features.arrow_schema,
+        len(dataset),
+        lambda columns: dataset.select_columns(columns).with_format("arrow")[:],
+        origin="the dataset",
+        named_classes=named,
+    )
+    return dataset_of_table(table, options)
+
+
+class ArrowTable:
+    """An Arrow table, whose columns are loaded when they are asked for, as a ``Table``."""
+
+    row_names: StrArray | None = None
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        n_rows: int,
+        load: Callable[[list[str]], pa.Table],
+        *,
+        origin: str,
+        folder: Path | None = None,
+        named_classes: dict[str, list[str]] | None = None,
+    ) -> None:
+        self.origin = origin
+        self.folder = folder
+        self.n_rows = n_rows
+        self.column_names = list(schema.names)
+        refuse_repeated_columns(self.column_names, origin)
+        self._schema = schema
+        self._load = load
+        self._named_classes = named_classes or {}
+
+    def kind(self, column: str) -> ColumnKind:
+        if column in self._named_classes:
+            return "other"  # numbers that stand for names
+        kind = self._schema.field(column).type
+        kind = getattr(kind, "storage_type", kind)  # Array2D and its like
+        if _is_number(kind):
+            return "number"
+        while _is_list(kind):
+            kind = kind.value_type
+            if _is_number(kind):
+                return "list"
+        return "other"
+
+    def labels(self, column: str) -> Any:
+        return self._column(column).to_pylist()
+
+    def class_names(self, column: str) -> list[str] | None:
+        return self._named_classes.get(column)
+
+    def texts(self, column: str) -> list[str | None]:
+        return [None if value in (None, "") else str(value) for value in self._column(column).to_pylist()]
+
+    def numbers(self, columns: list[str]) -> NDArray[Any]:
+        loaded = self._load(columns)
+        arrays = [_as_numbers(loaded.column(column)) for column in columns]
+        matrix = np.empty((self.n_rows, len(arrays)), np.result_type(np.float32, *(a.dtype for a in arrays)))
+        for position, array in enumerate(arrays):
+            matrix[:, position] = array
+        return matrix
+
+    def lists(self, column: str) -> NDArray[Any]:
+        values = self._column(column).combine_chunks()
+        values = getattr(values, "storage", values)
+        while _is_list(values.type):
+            self._check_lengths(values, column)
+            values = values.flatten()
+        return _as_numbers(values, zero_copy_only=False).reshape(self.n_rows, -1)
+
+    def _column(self, column: str) -> pa.ChunkedArray:
+        return self._load([column]).column(column)
+
+    def _check_lengths(self, values: pa.Array, column: str) -> None:
+        import pyarrow.compute as pc
+
+        lengths = pc.list_value_length(values).to_numpy(zero_copy_only=False)
+        unlike = np.flatnonzero(lengths != lengths[0])  # a gap has length NaN, which is unlike everything
+        if np.isnan(lengths[0]) or len(unlike):
+            row = 0 if np.isnan(lengths[0]) else int(unlike[0])
+            rule = f"a column of lists of the same length ({self.origin})"
+            found = "nothing" if np.isnan(lengths[row]) else f"length {lengths[row]:g}"
+            raise must_be(
+                "features", rule, f"{column!r} with {found} in list {row}, {lengths[0]:g} in list 0"
+            )
+
+
+def _as_numbers(values: Any, **how: Any) -> NDArray[Any]:
+    """Numbers or booleans as an array, NaN where there is nothing."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.uint8())
+    return np.asarray(values.to_numpy(**how))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    is_variable = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return bool(is_variable or pa.types.is_fixed_size_list(kind))
+
+
+def _chosen_split(splits: dict[str, Any], requested: str | None) -> Any:
+    if requested is None and len(splits) == 1:
+        return next(iter(splits.values()))
+    if requested not in splits:
+        raise must_be("split", f"one of the dataset's splits, {', '.join(map(repr, splits))}", requested)
+    return splits[requested]

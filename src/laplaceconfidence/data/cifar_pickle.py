@@ -1,0 +1,138 @@
+"""The pickled batches of CIFAR, read without running anything that a pickle may ask for.
+
+A pickle is a program. This one may build numbers, strings, lists and dicts; where it asks for numpy's array
+it is given a stand-in that takes the bytes, checks them and calls nothing; everything else is refused.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laplaceconfidence.exceptions import DataFormatError
+
+_NUMBER_TYPE = re.compile(r"[iuf][1248]")
+
+# What damaged bytes, read as a pickle, make the unpickler raise.
+_DAMAGE = (
+    pickle.UnpicklingError,
+    EOFError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+)
+
+
+def load_batch(file: IO[bytes], name: str) -> dict[str, Any]:
+    """The dict of a pickled CIFAR batch or meta file: strings, lists of numbers or strings, and arrays."""
+    try:
+        batch = _BatchUnpickler(file, encoding="bytes").load()
+    except DataFormatError as error:
+        raise DataFormatError(f"{name} {error}") from error
+    except _DAMAGE as error:
+        raise DataFormatError(
+            f"{name} is truncated, damaged or not a CIFAR batch ({error}): download it again."
+        ) from error
+    if not isinstance(batch, dict):
+        found = type(batch).__name__
+        raise DataFormatError(f"{name} must hold a dict, as CIFAR's batches do; it holds a {found}.")
+    return {_text(key): _plain(value, name) for key, value in batch.items()}
+
+
+class _DtypeStandIn:
+    """Takes what numpy.dtype is called with and the byte order it is then told."""
+
+    def __init__(self, kind: Any, *_: Any) -> None:
+        self._kind = _text(kind)
+        self._order = "="
+
+    def __setstate__(self, state: Any) -> None:
+        self._order = _text(state[1])
+
+    def dtype(self) -> np.dtype[Any]:
+        if not _NUMBER_TYPE.fullmatch(self._kind) or self._order not in ("<", ">", "|", "="):
+            raise DataFormatError(
+                f"holds an array of type {self._kind!r}; only numbers are read, never objects."
+            )
+        return np.dtype(self._order + self._kind)
+
+
+class _ArrayStandIn:
+    """Takes the state of a pickled array: (version, shape, dtype, Fortran order, bytes)."""
+
+    def __init__(self) -> None:
+        self._state: tuple[Any, ...] = ()
+
+    def __setstate__(self, state: Any) -> None:
+        self._state = state
+
+    def array(self) -> NDArray[Any]:
+        complete = isinstance(self._state, tuple) and len(self._state) == 5
+        if not complete or not isinstance(self._state[2], _DtypeStandIn):
+            raise DataFormatError("holds an array that is not complete: download it again.")
+        _, shape, dtype, fortran, content = self._state
+        if not isinstance(content, bytes):
+            raise DataFormatError("holds an array of objects; only numbers are read.")
+        try:
+            array = np.frombuffer(content, dtype.dtype()).reshape(shape, order="F" if fortran else "C")
+        except (ValueError, TypeError) as error:
+            raise DataFormatError(f"holds an array whose size does not fit its bytes ({error}).") from error
+        return array
+
+
+def _reconstruct(subtype: Any, *_: Any) -> _ArrayStandIn:
+    if subtype is not _ArrayStandIn:
+        raise DataFormatError("asks for an array of an unknown kind, which is refused.")
+    return _ArrayStandIn()
+
+
+def _encode(text: Any, encoding: Any = "latin1") -> bytes:
+    """How newer Pythons write bytes into old pickles."""
+    if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
+        raise DataFormatError("asks for an unusual encoding, which is refused.")
+    return text.encode("latin1")
+
+
+_ADMITTED = {
+    ("numpy", "ndarray"): _ArrayStandIn,
+    ("numpy", "dtype"): _DtypeStandIn,
+    ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
+    ("_codecs", "encode"): _encode,
+}
+
+
+class _BatchUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _ADMITTED:
+            raise DataFormatError(
+                f"asks for {module}.{name}, which no CIFAR batch needs and which could run code: "
+                "it was not loaded. Download the file from its publisher."
+            )
+        return _ADMITTED[module, name]
+
+    def persistent_load(self, pid: Any) -> Any:
+        raise DataFormatError("refers to objects outside of itself, which is refused.")
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin1") if isinstance(value, bytes) else str(value)
+
+
+def _plain(value: Any, name: str) -> Any:
+    try:
+        if isinstance(value, _ArrayStandIn):
+            return value.array()
+    except DataFormatError as error:
+        raise DataFormatError(f"{name} {error}") from error
+    if isinstance(value, list):
+        return [_text(item) if isinstance(item, bytes) else item for item in value]
+    return _text(value) if isinstance(value, bytes) else value

@@ -1,0 +1,73 @@
+"""Data sets held in .csv and .tsv files, compressed with gzip or not."""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.frame_reader import FrameTable, refuse_repeated_columns
+from laplaceconfidence.data.label_files import GAPS_AMONG_NUMBERS, parse_labels
+from laplaceconfidence.data.read_options import USUAL_NAMES, ReadOptions
+from laplaceconfidence.data.tables import TABLE_OPTIONS, dataset_of_table
+from laplaceconfidence.exceptions import DataFormatError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def read_csv(path: Path, options: ReadOptions) -> NoisyDataset:
+    """The data set of a .csv or .tsv file."""
+    options.allow_only("a CSV file", *TABLE_OPTIONS)
+    return dataset_of_table(CsvTable(_frame(path, options), str(path), path.absolute().parent), options)
+
+
+class CsvTable(FrameTable):
+    """A CSV file as a ``Table``: cells that are not features were read as the text that stands there."""
+
+    def labels(self, column: str) -> Any:
+        return parse_labels([text or "" for text in self.texts(column)])
+
+    def texts(self, column: str) -> list[str | None]:
+        return [text or None for text in super().texts(column)]
+
+
+def _frame(path: Path, options: ReadOptions) -> pd.DataFrame:
+    import pandas as pd
+
+    layout: dict[str, Any] = {
+        "sep": "\t" if ".tsv" in path.name.lower() else ",",
+        "encoding": "utf-8-sig",
+        "index_col": False,  # or a row with one cell too many would turn the first column into an index
+        "keep_default_na": False,
+    }
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "error", pd.errors.ParserWarning
+            )  # cells beyond the heading would be dropped
+            heading = pd.read_csv(path, header=None, nrows=1, dtype=str, **layout)
+            names = [name for name in heading.iloc[0].tolist() if name]
+            text_columns = _text_columns(names, options)
+            gaps = {name: ["", *GAPS_AMONG_NUMBERS] for name in names if name not in text_columns}
+            frame: pd.DataFrame = pd.read_csv(
+                path, dtype=dict.fromkeys(text_columns, str), na_values=gaps, low_memory=False, **layout
+            )
+    except (ValueError, EOFError, OSError, zlib.error, pd.errors.ParserWarning) as error:
+        raise DataFormatError(
+            f"{path} cannot be read as a table in UTF-8 with a heading: {error}. "
+            "Check that it is whole and that every row has as many cells as the heading."
+        ) from error
+    refuse_repeated_columns(names, str(path))
+    return frame
+
+
+def _text_columns(names: list[str], options: ReadOptions) -> list[str]:
+    """Columns to be taken letter by letter: '007' is an id, 'None' may be a class."""
+    wanted: set[str | None] = set()
+    for parameter in ("label", "id", "text", "path", "true_label"):
+        requested = getattr(options, parameter)
+        wanted.update(USUAL_NAMES[parameter] if requested is None else (requested,))
+    return [name for name in names if name in wanted]

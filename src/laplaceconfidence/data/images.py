@@ -1,0 +1,66 @@
+"""Decoding image files into arrays, with a limit on what a small file may unfold into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from laplaceconfidence.arrays import ByteImages
+from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
+from laplaceconfidence.validation import check_integer, must_be
+
+MAX_PIXELS = 64_000_000
+"""Images beyond this are refused: a file of a few bytes may claim any size."""
+
+
+def load_image(path: str | Path, size: int | tuple[int, int] | None = None) -> ByteImages:
+    """The image of a file, upright, as (height, width, 3) bytes; ``size`` resizes it to (height, width)."""
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(path) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise DataFormatError(
+                    f"The image {path} has {image.width} x {image.height} pixels, more than the {MAX_PIXELS} "
+                    "that are decoded. Make it smaller."
+                )
+            upright: Any = ImageOps.exif_transpose(image)
+            if upright.mode.startswith("I;16"):  # Pillow would cut 16 bits off at 255 instead of scaling
+                upright = Image.fromarray((np.asarray(upright) >> 8).astype(np.uint8))
+            upright = upright.convert("RGB")
+    except Image.DecompressionBombError as error:
+        raise DataFormatError(f"The image {path} is too large to be decoded: {error}") from error
+    except (OSError, ValueError, SyntaxError, EOFError) as error:  # what Pillow raises on damaged files
+        raise DataFormatError(
+            f"The image {path} cannot be decoded: {error}. Replace or remove the file."
+        ) from error
+    if size is not None:
+        height, width = _height_and_width(size)
+        upright = upright.resize((width, height), Image.Resampling.BILINEAR)
+    return np.asarray(upright, dtype=np.uint8)
+
+
+def load_images(paths: Sequence[str | Path], size: int | tuple[int, int] | None = None) -> ByteImages:
+    """The images of files as (n, height, width, 3) bytes; without ``size`` all must be of one size."""
+    if len(paths) == 0:
+        raise must_be("paths", "at least one path", "none")
+    first = load_image(paths[0], size)
+    images = np.empty((len(paths), *first.shape), dtype=np.uint8)
+    images[0] = first
+    for number, path in enumerate(paths[1:], 1):
+        image = load_image(path, size)
+        if image.shape != first.shape:
+            raise InvalidInputError(
+                f"The 'size' parameter must be given where images differ in size: {paths[0]} has "
+                f"{first.shape[1]} x {first.shape[0]} pixels, {path} has {image.shape[1]} x {image.shape[0]}."
+            )
+        images[number] = image
+    return images
+
+
+def _height_and_width(size: int | tuple[int, int]) -> tuple[int, int]:
+    height, width = size if isinstance(size, tuple) and len(size) == 2 else (size, size)
+    return check_integer(height, "size", minimum=1), check_integer(width, "size", minimum=1)

@@ -1,0 +1,107 @@
+"""What a reader may be told about its source, and how it finds columns and keys by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from laplaceconfidence.data.dataset import SourceKind
+from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.validation import must_be
+
+USUAL_NAMES: dict[str, tuple[str, ...]] = {
+    "label": ("label", "labels", "y"),
+    "features": ("features", "X", "embeddings", "embedding"),
+    "images": ("images",),
+    "id": ("id", "ids"),
+    "text": ("text", "texts"),
+    "path": ("path", "paths"),
+    "true_label": ("true_label", "true_labels"),
+    "class_names": ("class_names",),
+}
+"""The names that columns and keys are looked for under when the user names none, the first found wins."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadOptions:
+    """What the user said about a source; ``None`` where nothing was said. See ``read_dataset``."""
+
+    label: str | None = None
+    features: Any = None
+    labels: Any = None
+    images: str | None = None
+    id: str | None = None
+    text: str | None = None
+    path: str | None = None
+    true_label: str | None = None
+    missing_label: object = None
+    split: str | None = None
+
+    def allow_only(self, source: str, *names: str) -> None:
+        """Raise for an option that means nothing for this kind of source: none is silently ignored."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and field.name not in names:
+                applicable = ", ".join(repr(name) for name in names) or "none"
+                advice = f"Options that apply: {applicable}."
+                raise must_be(field.name, f"left out for {source}", value, advice)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The columns of a table or the keys of an archive."""
+
+    existing: Sequence[str]
+    what: str  # "columns" or "keys"
+    origin: str  # the file or object they belong to
+
+    def find(self, parameter: str, requested: str | None) -> str | None:
+        """The requested name, which must exist, or else the usual one that does."""
+        if requested is None:
+            return next((name for name in USUAL_NAMES[parameter] if name in self.existing), None)
+        if requested not in self.existing:
+            raise must_be(parameter, f"one of the {self.what} of {self.origin}", requested, self.listed())
+        return requested
+
+    def require(self, parameter: str, requested: str | None) -> str:
+        """Like ``find``, where something must be found."""
+        name = self.find(parameter, requested)
+        if name is None:
+            usual = ", ".join(repr(usual) for usual in USUAL_NAMES[parameter])
+            raise must_be(
+                parameter,
+                f"given, as {self.origin} has none of the usual {self.what} {usual}",
+                requested,
+                self.listed(),
+            )
+        return name
+
+    def find_source(self, options: ReadOptions) -> tuple[SourceKind | None, str | None]:
+        """What people will look at, texts or images, and the name it stands under."""
+        if options.text is not None and options.path is not None:
+            rule = "left out where 'text' is given, as people look at one of them"
+            raise must_be("path", rule, options.path)
+        if options.path is None and (text := self.find("text", options.text)) is not None:
+            return "text", text
+        path = self.find("path", options.path)
+        return ("image", path) if path is not None else (None, None)
+
+    def lies_beside(self, features: Any) -> bool:
+        """Whether ``features`` is an .npy file or an array beside the source, not a name inside it."""
+        if isinstance(features, str):
+            return features.endswith(".npy") and features not in self.existing
+        is_names = isinstance(features, (list, tuple)) and all(isinstance(name, str) for name in features)
+        return features is not None and not is_names
+
+    def nothing_describes(self) -> InvalidInputError:
+        """The error for a source with labels and nothing else that could be used."""
+        return InvalidInputError(
+            f"{self.origin} holds labels but no features, images, texts or paths under a usual name: "
+            f"say which of the {self.what} to use with 'features', 'text' or 'path'. {self.listed()}"
+        )
+
+    def listed(self, most: int = 30) -> str:
+        shown = ", ".join(repr(name) for name in self.existing[:most])
+        more = f", ... ({len(self.existing)} in all)" if len(self.existing) > most else ""
+        return f"The {self.what} that exist: {shown or 'none'}{more}."

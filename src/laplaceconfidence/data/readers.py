@@ -1,0 +1,134 @@
+"""The one front door for data: whatever holds features and labels becomes a ``NoisyDataset``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from laplaceconfidence.data.array_reader import read_npy, read_npz, read_pair
+from laplaceconfidence.data.arrow_reader import read_huggingface, read_parquet
+from laplaceconfidence.data.cifar import is_cifar_folder, read_cifar_archive, read_cifar_folder
+from laplaceconfidence.data.csv_reader import read_csv
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.digits import load_digits
+from laplaceconfidence.data.frame_reader import read_frame
+from laplaceconfidence.data.image_folder import read_image_folder
+from laplaceconfidence.data.read_options import ReadOptions
+from laplaceconfidence.exceptions import DataFormatError
+from laplaceconfidence.validation import must_be
+
+Reader = Callable[[Path, ReadOptions], NoisyDataset]
+
+FILE_READERS: dict[str, Reader] = {
+    ".npz": read_npz,
+    ".npy": read_npy,
+    ".csv": read_csv,
+    ".csv.gz": read_csv,
+    ".tsv": read_csv,
+    ".tsv.gz": read_csv,
+    ".parquet": read_parquet,
+    ".pq": read_parquet,
+    ".tar": read_cifar_archive,
+    ".tar.gz": read_cifar_archive,
+    ".tgz": read_cifar_archive,
+}
+_PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
+
+
+def read_dataset(
+    source: Any,
+    *,
+    label: str | None = None,
+    features: Any = None,
+    labels: Any = None,
+    images: str | None = None,
+    id: str | None = None,
+    text: str | None = None,
+    path: str | None = None,
+    true_label: str | None = None,
+    missing_label: object = None,
+    split: str | None = None,
+) -> NoisyDataset:
+    """Read what holds features and labels.
+
+    ``source`` is one of
+
+    - a path to an .npz, .npy, .csv, .tsv (also .gz) or .parquet file, to a folder with one sub-folder of
+      images a class, or to CIFAR-10 or CIFAR-100 as published (a folder or the archive, pickled or binary);
+    - a pandas frame, a Hugging Face dataset, or a pair (features, labels) of arrays or tensors;
+    - ``"digits"``, the digits of scikit-learn, or a ``NoisyDataset``, which is given back as it is.
+
+    An option that does not apply to the source is refused.
+
+    Parameters
+    ----------
+    label : column or key of the labels; by default 'label', 'labels' or 'y'. For CIFAR-100: 'fine' (default)
+        or 'coarse'.
+    features : a column or key; columns as a list or a pattern such as 'emb_*'; one column of lists; or, for
+        any file, folder or table, a path to an .npy file or an array with one row a sample. By default one
+        called 'features', 'X' or 'embeddings', or in tables every column of numbers with no other use.
+    labels : for .npy and .npz files: a path to an .npy or text file with one label a line, or the labels.
+    images : key of the images in an .npz file; by default 'images'.
+    id, text, path, true_label : columns or keys; by default those called so, where they exist. Relative paths
+        start at the folder of their table.
+    missing_label : a label that stands for none, besides NaN, None and empty ones.
+    split : 'train' (default), 'test' or 'all' of CIFAR; a split of a Hugging Face ``DatasetDict``.
+    """
+    options = ReadOptions(
+        label=label,
+        features=features,
+        labels=labels,
+        images=images,
+        id=id,
+        text=text,
+        path=path,
+        true_label=true_label,
+        missing_label=missing_label,
+        split=split,
+    )
+    if isinstance(source, NoisyDataset):
+        options.allow_only("a NoisyDataset")
+        return source
+    if isinstance(source, str) and source == "digits":
+        options.allow_only("'digits'")
+        return load_digits()
+    if isinstance(source, (str, Path)):
+        return _read_path(Path(source), options)
+    if isinstance(source, tuple):
+        return read_pair(source, options)
+    if hasattr(source, "iloc") and hasattr(source, "columns"):
+        return read_frame(source, options)
+    if _is_huggingface(source):
+        return read_huggingface(source, options)
+    kinds = (
+        "a path, a pandas frame, a Hugging Face dataset, a pair (features, labels), 'digits', a NoisyDataset"
+    )
+    raise must_be("source", f"one of {kinds}", type(source).__name__)
+
+
+def _read_path(path: Path, options: ReadOptions) -> NoisyDataset:
+    try:
+        exists = path.exists()
+    except OSError:  # a name that no file system takes, or a folder that may not be entered
+        exists = False
+    if not exists:
+        raise must_be("source", "an existing file or folder, or 'digits'", str(path))
+    if path.is_dir():
+        return read_cifar_folder(path, options) if is_cifar_folder(path) else read_image_folder(path, options)
+    name = path.name.lower()
+    if name.endswith(_PICKLES):
+        raise DataFormatError(
+            f"{path} is a pickle, which is never loaded because it can run code: save the arrays with "
+            "np.savez(path, features=X, labels=y) or a table as Parquet."
+        )
+    # The longest suffix first, so that '.csv.gz' is not taken for another '.gz'.
+    for suffix in sorted(FILE_READERS, key=len, reverse=True):
+        if name.endswith(suffix):
+            return FILE_READERS[suffix](path, options)
+    raise must_be("source", f"a folder or a file of a known kind ({', '.join(FILE_READERS)})", str(path))
+
+
+def _is_huggingface(source: Any) -> bool:
+    one = next(iter(source.values()), None) if isinstance(source, dict) else source
+    return hasattr(one, "select_columns") and hasattr(one, "with_format")

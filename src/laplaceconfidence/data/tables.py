@@ -1,0 +1,161 @@
+"""From the columns of any table to a data set: which column is what, and which are the features."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laplaceconfidence.arrays import StrArray
+from laplaceconfidence.data.array_files import load_features
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.read_options import USUAL_NAMES, Names, ReadOptions
+from laplaceconfidence.validation import must_be
+
+ColumnKind = Literal["number", "list", "other"]
+
+TABLE_OPTIONS = ("label", "features", "id", "text", "path", "true_label", "missing_label")
+
+# Row numbers that pandas writes along unless told not to; as features they would say when, not what.
+_ROW_NUMBERS = re.compile(r"|index|level_0|Unnamed: \d+|__index_level_\d+__")
+
+
+class Table(Protocol):
+    """A table of any make, as far as a data set needs it."""
+
+    origin: str  # what messages call it
+    column_names: list[str]
+    n_rows: int
+    folder: Path | None  # where relative paths in its cells start
+
+    @property
+    def row_names(self) -> StrArray | None:
+        """Ids that come with the table and not in a column."""
+
+    def kind(self, column: str) -> ColumnKind:
+        """Numbers, lists of numbers, or anything else."""
+
+    def labels(self, column: str) -> Any:
+        """The labels exactly as they were given."""
+
+    def class_names(self, column: str) -> list[str] | None:
+        """Names of the classes, where the table knows them and the cells hold their numbers."""
+
+    def texts(self, column: str) -> list[str | None]:
+        """The cells as text, ``None`` where there is nothing."""
+
+    def numbers(self, columns: list[str]) -> NDArray[Any]:
+        """Columns of numbers as a matrix, NaN where there is nothing."""
+
+    def lists(self, column: str) -> NDArray[Any]:
+        """A column of lists of equal length as a matrix."""
+
+
+def dataset_of_table(table: Table, options: ReadOptions) -> NoisyDataset:
+    """The data set that ``table`` holds."""
+    if table.n_rows == 0:
+        raise must_be("source", "a table with at least one row", f"{table.origin} without rows")
+    names = Names(table.column_names, "columns", table.origin)
+    label = names.require("label", options.label)
+    true_label = names.find("true_label", options.true_label)
+    kind, source = names.find_source(options)
+    taken = {label, true_label, source, names.find("id", options.id), *USUAL_NAMES["label"][:2]}
+    features = _features(table, names, options, {name for name in taken if name is not None})
+    if features is None and source is None:
+        raise names.nothing_describes()
+    return NoisyDataset.from_arrays(
+        table.labels(label),
+        features,
+        class_names=table.class_names(label),
+        missing_label=options.missing_label,
+        ids=_ids(table, names, options),
+        sources=None if source is None else _sources(table, source, kind == "image"),
+        source_kind=kind,
+        true_labels=None if true_label is None else table.labels(true_label),
+    )
+
+
+def _features(table: Table, names: Names, options: ReadOptions, taken: set[str]) -> Any:
+    requested = options.features
+    if names.lies_beside(requested):
+        return load_features(requested)
+    columns = _usual_features(table, names, taken) if requested is None else _asked(names, requested)
+    if columns is None:
+        return None
+    if label_like := [name for name in columns if name in taken]:
+        raise must_be("features", "columns that serve as nothing else", label_like[0])
+    kinds = {name: table.kind(name) for name in columns}
+    if len(columns) == 1 and kinds[columns[0]] == "list":
+        return table.lists(columns[0])
+    if unfit := [name for name, kind in kinds.items() if kind != "number"]:
+        raise must_be("features", "columns of numbers, or one column of lists of numbers", unfit[0])
+    return table.numbers(columns)
+
+
+def _asked(names: Names, requested: Any) -> list[str]:
+    """The columns that a name, a pattern such as ``emb_*`` or a list of names stands for."""
+    if isinstance(requested, str):
+        if requested in names.existing:
+            return [requested]
+        matching = [name for name in names.existing if fnmatchcase(name, requested)]
+        if not matching:
+            rule = f"a column of {names.origin}, a pattern such as 'emb_*', or a path to an .npy file"
+            raise must_be("features", rule, requested, names.listed())
+        return matching
+    if not requested or len(set(requested)) != len(requested):
+        raise must_be("features", "a list of different columns", requested, names.listed())
+    return [names.require("features", name) for name in requested]
+
+
+def _usual_features(table: Table, names: Names, taken: set[str]) -> list[str] | None:
+    usual = names.find("features", None)
+    if usual is not None and usual not in taken and table.kind(usual) == "list":
+        return [usual]
+    free = [name for name in names.existing if name not in taken and not _ROW_NUMBERS.fullmatch(name)]
+    numbers = [name for name in free if table.kind(name) == "number"]
+    lists = [name for name in free if table.kind(name) == "list"]
+    if lists and (numbers or len(lists) > 1):
+        rule = f"given, as {names.origin} has several columns that could be features"
+        raise must_be("features", rule, None, f"Lists: {lists}. Numbers: {numbers}.")
+    return numbers or lists or None
+
+
+def _ids(table: Table, names: Names, options: ReadOptions) -> list[str | None] | StrArray | None:
+    column = names.find("id", options.id)
+    if column is None:
+        return table.row_names
+    ids = table.texts(column)
+    if options.id is None and (None in ids or len(set(ids)) < len(ids)):
+        return table.row_names  # called 'id', but of something else than the row
+    if None in ids:
+        raise must_be("id", "a column with an id in every row", f"{column!r}, empty in row {ids.index(None)}")
+    return ids
+
+
+def _sources(table: Table, column: str, are_paths: bool) -> list[str]:
+    cells = [cell or "" for cell in table.texts(column)]
+    if not are_paths or table.folder is None:
+        return cells
+    folder = table.folder
+    return [str(folder / cell) if cell and "://" not in cell else cell for cell in cells]
+
+
+def stack_rows(rows: list[Any], column: str, origin: str) -> NDArray[Any]:
+    """Lists of numbers, one a row, as a matrix; nested ones are laid out flat."""
+    arrays = [np.asarray(row) for row in rows]
+    for number, array in enumerate(arrays):
+        if array.dtype.kind not in "fiub" or array.ndim == 0:
+            rule = f"a column of lists of numbers ({origin})"
+            raise must_be("features", rule, f"{column!r} with {rows[number]!r} in row {number}")
+        if array.shape != arrays[0].shape:
+            rule = f"a column of lists of the same length ({origin})"
+            raise must_be(
+                "features",
+                rule,
+                f"{column!r} with shape {array.shape} in row {number} and {arrays[0].shape} in row 0",
+            )
+    return np.stack(arrays).reshape(len(arrays), -1)

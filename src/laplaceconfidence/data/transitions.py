@@ -1,0 +1,110 @@
+"""Transition matrices of label noise: entry [i, j] is the probability that true class i is given label j."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
+from laplaceconfidence.data.cifar_classes import CIFAR100_SUPERCLASSES
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.validation import check_integer, check_real, check_same_length, must_be
+
+CIFAR10_ASYMMETRIC: Mapping[str, str] = {
+    "truck": "automobile",
+    "bird": "airplane",
+    "deer": "horse",
+    "cat": "dog",
+    "dog": "cat",
+}
+"""Who is taken for whom in CIFAR-10 (Patrini et al., 2017)."""
+
+CIFAR100_ASYMMETRIC: Mapping[str, str] = {
+    name: names[(position + 1) % len(names)]
+    for names in CIFAR100_SUPERCLASSES.values()
+    for position, name in enumerate(names)
+}
+"""Every class of CIFAR-100 is taken for the next one inside its superclass (Patrini et al., 2017)."""
+
+DIGITS_ASYMMETRIC: Mapping[str, str] = {"2": "7", "3": "8", "5": "6", "6": "5", "7": "1"}
+"""Who is taken for whom among handwritten digits (Patrini et al., 2017)."""
+
+
+def symmetric_transition(n_classes: int, rate: float, *, include_true: bool = True) -> FloatArray:
+    """A share ``rate`` is drawn anew over all classes, as in the paper, or over all but the true one."""
+    n_classes = check_integer(n_classes, "n_classes", minimum=2)
+    rate = check_real(rate, "rate", at_least=0, at_most=1)
+    if include_true:
+        return (1 - rate) * np.eye(n_classes) + rate / n_classes
+    wrong = np.full((n_classes, n_classes), rate / (n_classes - 1))
+    np.fill_diagonal(wrong, 1 - rate)
+    return wrong
+
+
+def pair_transition(n_classes: int, rate: float) -> FloatArray:
+    """A share ``rate`` of every class is taken for the next class; the last one for the first."""
+    n_classes = check_integer(n_classes, "n_classes", minimum=2)
+    rate = check_real(rate, "rate", at_least=0, at_most=1)
+    kept = np.eye(n_classes)
+    return (1 - rate) * kept + rate * np.roll(kept, 1, axis=1)
+
+
+def asymmetric_transition(class_names: Sequence[str], mapping: Mapping[Any, Any], rate: float) -> FloatArray:
+    """A share ``rate`` of every class in ``mapping`` is taken for the class it maps to; the others are kept.
+
+    ``mapping`` goes from classes to classes, by their names or by their codes (integers).
+    """
+    rate = check_real(rate, "rate", at_least=0, at_most=1)
+    if not isinstance(mapping, Mapping):
+        raise must_be("mapping", "a dict from classes to classes", mapping)
+    transition = np.eye(len(class_names))
+    for true_class, taken_for in mapping.items():
+        source, target = _code_of(true_class, class_names), _code_of(taken_for, class_names)
+        transition[source, source] -= rate
+        transition[source, target] += rate
+    return transition
+
+
+def check_transition(matrix: Any, n_classes: int) -> FloatArray:
+    """``matrix`` as floats, if it has one row and column a class and its rows are probabilities."""
+    try:
+        transition = to_numpy(matrix)
+    except ValueError as error:  # rows of different lengths
+        raise must_be("matrix", "made of rows of the same length", matrix) from error
+    if transition.shape != (n_classes, n_classes) or transition.dtype.kind not in "fiu":
+        rule = f"numbers of shape ({n_classes}, {n_classes}), one row and one column a class"
+        raise must_be("matrix", rule, f"{transition.dtype} of shape {transition.shape}")
+    transition = transition.astype(np.float64)
+    if not (transition >= 0).all():  # also false for NaN
+        row = int(np.flatnonzero(~(transition >= 0).all(axis=1))[0])
+        raise must_be(
+            "matrix", "of probabilities, none negative or NaN", f"row {row}: {transition[row].tolist()}"
+        )
+    totals = transition.sum(axis=1)
+    if not np.allclose(totals, 1, atol=1e-6):
+        row = int(np.abs(totals - 1).argmax())
+        raise must_be("matrix", "made of rows that sum to one", f"{totals[row]:.6g} in row {row}")
+    return transition
+
+
+def empirical_transition(true_labels: IntArray, labels: IntArray, n_classes: int) -> FloatArray:
+    """The shares in which each true class was given each label; a class nobody belongs to keeps its own."""
+    check_same_length("true_labels", len(true_labels), "labels", len(labels))
+    known = (true_labels != MISSING) & (labels != MISSING)
+    pairs = true_labels[known] * n_classes + labels[known]
+    counts = np.bincount(pairs, minlength=n_classes**2).reshape(n_classes, n_classes).astype(np.float64)
+    counts[counts.sum(axis=1) == 0] = np.eye(n_classes)[counts.sum(axis=1) == 0]
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+
+def _code_of(name_or_code: Any, class_names: Sequence[str]) -> int:
+    if isinstance(name_or_code, str) and name_or_code in class_names:
+        return list(class_names).index(name_or_code)
+    is_code = isinstance(name_or_code, (int, np.integer)) and not isinstance(name_or_code, bool)
+    if is_code and 0 <= name_or_code < len(class_names):
+        return int(name_or_code)
+    shown = ", ".join(repr(name) for name in class_names[:10]) + (", ..." if len(class_names) > 10 else "")
+    rule = f"made of names of the {len(class_names)} classes ({shown}) or their codes"
+    raise must_be("mapping", rule, name_or_code)
