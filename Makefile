@@ -42,5 +42,5 @@ bench: .venv/tools   ## measure speed, growth and quality against the peers (abo
 	$(BIN)/python benchmarks/tables.py
 
 clean:   ## remove .venv and what the tools leave behind
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist laplaceconfidence-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

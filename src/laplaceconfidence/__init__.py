@@ -10,23 +10,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from laplaceconfidence.audit.issues import audit, find_label_issues
     from laplaceconfidence.confidence.laplace import LaplaceConfidence
     from laplaceconfidence.data.dataset import NoisyDataset
+    from laplaceconfidence.data.readers import read_dataset
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "LaplaceConfidence": "laplaceconfidence.confidence.laplace",
     "NoisyDataset": "laplaceconfidence.data.dataset",
+    "audit": "laplaceconfidence.audit",
+    "find_label_issues": "laplaceconfidence.audit.issues",
+    "read_dataset": "laplaceconfidence.data.readers",
 }
 
-__all__ = ["LaplaceConfidence", "NoisyDataset", "__version__"]
+__all__ = [
+    "LaplaceConfidence",
+    "NoisyDataset",
+    "__version__",
+    "audit",
+    "find_label_issues",
+    "read_dataset",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'laplaceconfidence' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    home = import_module(_HOMES[name])
+    # ``audit`` is a room that can be called, and stays one: see laplaceconfidence/audit/__init__.py.
+    return home if home.__name__ == f"{__name__}.{name}" else getattr(home, name)
 
 
 def __dir__() -> list[str]:

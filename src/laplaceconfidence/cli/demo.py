@@ -1,0 +1,107 @@
+"""``laplaceconfidence demo``: what this is good for, shown in seconds on data that comes along."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from laplaceconfidence.cli.console import output, plain_table
+from laplaceconfidence.cli.edge import edge
+from laplaceconfidence.cli.numbers import count_number
+from laplaceconfidence.cli.progress import showing_progress
+
+if TYPE_CHECKING:
+    from laplaceconfidence.cli.demo_experiment import DemoOutcome
+
+DEMO_FOLDER = "laplaceconfidence-demo"
+
+
+def demo(
+    seed: Annotated[
+        int,
+        typer.Option(parser=count_number, metavar="<int>", help="Which labels are spoilt, and how."),
+    ] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help=f"Folder for the audit. Default: {DEMO_FOLDER}, or a free name like it."
+        ),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the audit in that folder.")] = False,
+) -> None:
+    """See it work: spoil 40% of the labels of handwritten digits, find them, mend them.
+
+    Takes a few seconds, needs no data and no network.
+    """
+    with edge() as warnings:
+        from laplaceconfidence.cli.demo_experiment import run_demo
+        from laplaceconfidence.cli.summary import show_files
+        from laplaceconfidence.records import write_audit
+        from laplaceconfidence.records.run_folder import check_place
+
+        folder = _free_folder() if out is None and not overwrite else out or Path(DEMO_FOLDER)
+        replaces = overwrite or out is None  # without a name of yours, at most an earlier demonstration
+        check_place(folder, overwrite=replaces)
+        with showing_progress():
+            outcome = run_demo(seed)
+        run = write_audit(
+            outcome.result,
+            folder,
+            source={"source": "digits", "demo": True, "seed": seed},
+            warnings=tuple(warnings),
+            overwrite=replaces,
+        )
+        _show(outcome)
+        show_files(output(), run)
+
+
+def _free_folder() -> Path:
+    """The usual place, where at most an earlier demonstration is, or the next name that is free."""
+    from laplaceconfidence.exceptions import RunFolderError
+    from laplaceconfidence.records import read_audit
+    from laplaceconfidence.records.run_folder import check_place
+
+    names = itertools.chain([DEMO_FOLDER], (f"{DEMO_FOLDER}-{number}" for number in itertools.count(2)))
+    for folder in map(Path, names):
+        if not folder.exists():
+            break
+        try:
+            check_place(folder, overwrite=read_audit(folder).record.source.get("demo") is True)
+        except RunFolderError:  # something else is there, or something was added
+            continue
+        break
+    return folder
+
+
+def _show(outcome: DemoOutcome) -> None:
+    console = output()
+    n, n_wrong = len(outcome.result.dataset), outcome.n_wrong
+    ours = outcome.scores[0]
+    console.print(
+        f"\nWe took [bold]{n:,} pictures of handwritten digits[/bold] and gave [bold]{n_wrong}[/bold] of "
+        f"them a wrong label ({n_wrong / n:.0%}). The audit was told neither how many nor which.\n"
+    )
+    console.print(
+        f"It found [bold]{outcome.n_found} of the {n_wrong} wrong labels[/bold], and {ours.precision:.0%} of "
+        "the labels it flagged are really wrong. Taking all its suggestions brings the number of wrong "
+        f"labels down from {n_wrong} to [bold]{outcome.n_wrong_after}[/bold].\n"
+    )
+    headings = ("method", "AUROC:", "flags that are right:", "wrong labels found:")
+    table = plain_table("How well is right told from wrong?", *headings)
+    for score in outcome.scores:
+        cells = (score.name, f"{score.auroc:.4f}", f"{score.precision:.1%}", f"{score.recall:.1%}")
+        table.add_row(*cells, style="bold" if score is ours else "")
+    console.print(table)
+    console.print()
+    table = plain_table(
+        "What are the corrected labels worth?",
+        "a logistic regression trained on the",
+        f"reads {outcome.n_test} new digits right:",
+    )
+    for labels, accuracy in outcome.accuracy.items():
+        table.add_row(f"{labels} labels", f"{accuracy:.1%}", style="bold" if labels == "corrected" else "")
+    console.print(table)
+    console.print()

@@ -1,0 +1,65 @@
+"""What a command is doing, shown while it does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from laplaceconfidence.cli.console import notices
+from laplaceconfidence.stages import observing
+
+WORDS = {
+    "reading": "Reading the data",
+    "features": "Preparing the features",
+    "index": "Building a search index",
+    "neighbours": "Finding neighbours",
+    "affinity": "Weighing neighbours",
+    "solve": "Spreading labels",
+    "confidence": "Estimating confidence",
+    "ranking": "Ranking labels",
+    "writing": "Writing the results",
+}
+UNSEEN = {"total"}  # stages that only hold others
+
+
+class ProgressObserver:
+    """Shows every stage as a line: a bar where the work can say how far it is, a spinner where not."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._running: dict[str, TaskID] = {}
+
+    def started(self, name: str, total: int | None) -> None:
+        if name not in UNSEEN:
+            words = WORDS.get(name, name.capitalize())
+            self._running[name] = self._progress.add_task(words, total=total)
+
+    def advanced(self, name: str, amount: int) -> None:
+        if name in self._running:
+            self._progress.advance(self._running[name], amount)
+
+    def finished(self, name: str, seconds: float) -> None:
+        if name in self._running:
+            task = self._running.pop(name)
+            self._progress.update(task, total=1, completed=1)
+
+
+@contextmanager
+def showing_progress() -> Iterator[None]:
+    """Show the stages of the work inside, on a terminal only; the lines vanish when it is done."""
+    console = notices()
+    if not console.is_terminal:
+        yield
+        return
+    progress = Progress(
+        SpinnerColumn(finished_text="[green]✓[/green]"),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    with progress, observing(ProgressObserver(progress)):
+        yield

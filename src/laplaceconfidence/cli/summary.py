@@ -1,0 +1,168 @@
+"""What an audit found, for people to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from laplaceconfidence.audit.explain import asks_neighbours
+from laplaceconfidence.audit.result import AuditResult
+from laplaceconfidence.cli.console import count, output, plain_table, shown
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.records import AuditRun
+
+MOST_ROWS = 5
+
+
+def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int) -> None:
+    """Headline, worst classes, most confused pairs, first suspects, and where the files are."""
+    console = output()
+    console.print()
+    console.print(Text(headline(result), style="bold"))
+    console.print(Text(_background(result, run), style="dim"))
+    if (comparison := _against_truth(result)) is not None:
+        console.print(comparison)
+    if result.n_issues:
+        tables = [_class_table(result)]
+        tables += [_pair_table(result)] * (len(result.confused_pairs) > 0)
+        tables += [_suspect_table(result, n_suspects)] * (n_suspects > 0)
+        for table in tables:
+            console.print()
+            console.print(table)
+    console.print()
+    show_files(console, run)
+
+
+def headline(result: AuditResult) -> str:
+    """How many labels look wrong, in a sentence."""
+    n_labelled = int((result.dataset.labels != MISSING).sum())
+    n_missing = len(result.dataset) - n_labelled
+    if result.n_issues == 0:
+        sentence = f"None of {count(n_labelled, 'label')} looks wrong."
+    else:
+        share = result.n_issues / n_labelled
+        verb = "looks" if result.n_issues == 1 else "look"
+        sentence = f"{result.n_issues:,} of {count(n_labelled, 'label')} ({share:.1%}) {verb} wrong."
+    if n_missing:
+        sentence += f" {count(n_missing, 'sample')} without a label got a suggestion."
+    return sentence
+
+
+def show_files(console: Console, run: AuditRun) -> None:
+    """Where the files of a run are."""
+    console.print(Text.assemble("Written to ", (f"{run.folder}/", "bold"), ":"), soft_wrap=True)
+    for name, meaning in (
+        ("issues.csv", "every sample, the least trustworthy label first"),
+        ("issues.parquet", "the same"),
+        ("evidence.parquet", "top classes and neighbours of every sample"),
+        ("audit.json", "settings, versions, timings"),
+    ):
+        console.print(f"  [bold]{name:<17}[/bold] {meaning}")
+
+
+def _background(result: AuditResult, run: AuditRun) -> str:
+    threshold = result.settings["threshold"]
+    rule = (
+        "flagged where another class is more probable than the given one"
+        if threshold is None
+        else f"flagged where the score is below {threshold:g}"
+    )
+    timings = result.timings
+    slowest = max((name for name in timings if name != "total"), key=lambda name: timings[name])
+    parts = [
+        f"Judged by {result.estimator_name!r}, {rule}",
+        f"mean doubt {result.noise_rate:.1%}",
+        f"{timings['total']:.1f} s, most of it {slowest}",
+    ]
+    if run.record.search == "ivf" and run.record.recall is not None:
+        parts.append(f"approximate search found {run.record.recall:.1%} of the neighbours")
+    return "; ".join(parts) + "."
+
+
+def _against_truth(result: AuditResult) -> str | None:
+    """How the flags fare where the data set comes with verified labels."""
+    from laplaceconfidence.evaluation.metrics import auroc
+
+    truth, given = result.dataset.true_labels, result.dataset.labels
+    if truth is None:
+        return None
+    known = (truth != MISSING) & (given != MISSING)
+    by_row = result.table.sort_index()
+    flagged = by_row["is_label_issue"].to_numpy()[known]
+    wrong = (truth != given)[known]
+    if not wrong.any():
+        return f"According to the true labels none is wrong; false alarms: {int(flagged.sum()):,}."
+    hits = int((flagged & wrong).sum())
+    area = auroc(by_row["label_score"].to_numpy()[known], ~wrong)
+    return (
+        f"According to the true labels {int(wrong.sum()):,} are wrong: {hits / wrong.sum():.1%} of them are "
+        f"flagged, and {hits / max(1, flagged.sum()):.1%} of the flags are right (AUROC {area:.3f})."
+    )
+
+
+def _class_table(result: AuditResult) -> Table:
+    name_of = dict(zip(result.class_summary["label"], result.class_summary["name"], strict=True))
+    table = plain_table("Worst classes", "class", "labels:", "look wrong:", "share:", "usually rather")
+    for row in result.class_summary.head(MOST_ROWS).to_dict("records"):
+        if row["n_issues"]:
+            table.add_row(
+                shown(row["name"]),
+                f"{row['n_given']:,}",
+                f"{row['n_issues']:,}",
+                f"{row['issue_share']:.1%}",
+                shown(name_of.get(row["usual_suggestion"], "")),
+            )
+    return table
+
+
+def _pair_table(result: AuditResult) -> Table:
+    table = plain_table(
+        "Most confused", "given", "probably", "labels:", "share of class:", "mean probability:"
+    )
+    for row in result.confused_pairs.head(MOST_ROWS).to_dict("records"):
+        table.add_row(
+            shown(row["given_name"]),
+            shown(row["suggested_name"]),
+            f"{row['n_issues']:,}",
+            f"{row['issue_share']:.1%}",
+            f"{row['mean_probability']:.2f}",
+        )
+    return table
+
+
+def _suspect_table(result: AuditResult, n_suspects: int) -> Table:
+    names = result.dataset.class_names
+    look_at = next((column for column in ("text", "path") if column in result.table.columns), None)
+    explains = asks_neighbours(result.estimator, result.dataset)
+    headings = ["id", "given", "probably", "probability:", "score:"]
+    headings += ["neighbours that say so"] * explains + ([look_at] if look_at else [])
+    table = plain_table("First suspects", *headings)
+    flagged = result.table[result.table["is_label_issue"]].head(n_suspects)
+    for row, sample in zip(flagged.index, flagged.to_dict("records"), strict=True):
+        cells: list[Any] = [
+            shown(sample["id"], 24),
+            shown(names[result.dataset.labels[row]], 24),
+            shown(names[result.predicted[row]], 24),
+            f"{sample['predicted_probability']:.2f}",
+            _score(sample["label_score"]),
+        ]
+        if explains:
+            cells.append(_agreement(result, int(row)))
+        if look_at is not None:
+            cells.append(shown(sample[look_at], 48))
+        table.add_row(*cells)
+    return table
+
+
+def _score(score: float) -> str:
+    return "<0.001" if score < 0.001 else f"{score:.3f}"
+
+
+def _agreement(result: AuditResult, row: int) -> str:
+    neighbours = result.voices.of(row)[0]
+    agree = int(np.sum(result.dataset.labels[neighbours] == result.predicted[row]))
+    return f"{agree} of {len(neighbours)}"

@@ -1,0 +1,231 @@
+"""An audit on disk: ``audit.json``, ``issues.csv``, ``issues.parquet`` and ``evidence.parquet``.
+
+``issues`` is the ranked table, a row a sample. ``evidence`` holds, in the order of the data, the most
+probable classes of every sample and the neighbours that were heard most: what reports and reviews show.
+Images that exist in memory only are kept as ``pictures.npy``, and the data itself as ``data.npz`` if asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from laplaceconfidence.arrays import IntArray
+from laplaceconfidence.audit.result import AuditResult
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.files import replacing, write_json
+from laplaceconfidence.records.data_archive import write_archive
+from laplaceconfidence.records.evidence_table import evidence_of
+from laplaceconfidence.records.pictures import (
+    PICTURE_ROWS,
+    PICTURES,
+    StoredPictures,
+    labelled_rows_at_random,
+    needs_pictures,
+    rows_by_interest,
+    write_pictures,
+)
+from laplaceconfidence.records.run_folder import FORMAT_VERSION, new_run_folder, read_record, record_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KIND: Literal["audit"] = "audit"
+FILES = ("issues.csv", "issues.parquet", "evidence.parquet")
+DATA = "data.npz"
+ISSUE_COLUMNS = (
+    "row",
+    "id",
+    "given_label",
+    "predicted_label",
+    "predicted_probability",
+    "label_score",
+    "is_label_issue",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRecord:
+    """What ``audit.json`` says: all that is needed to understand an audit and to make it again."""
+
+    kind: Literal["audit"] = KIND
+    format_version: int = FORMAT_VERSION
+    created: str  # time in UTC, ISO 8601
+    files: tuple[str, ...] = FILES
+    versions: dict[str, str]
+    source: dict[str, Any]  # where the data came from, and the options it was read with
+    source_kind: Literal["image", "text"] | None  # what the column 'path' or 'text' of the issues shows
+    class_names: tuple[str, ...]
+    class_values: tuple[bool | int | str, ...]  # the classes as they are written among the labels
+    estimator: str
+    settings: dict[str, Any]  # of the estimator, its seed as 'random_state', and 'threshold'
+    n_samples: int
+    n_labelled: int
+    n_classes: int
+    n_features: int | None
+    n_issues: int
+    noise_rate: float  # share of wrong labels, as far as scores can be taken at their word
+    noise_rate_bracket: tuple[float, float] | None = None  # where the estimator knows its limits
+    search: str | None = None  # how neighbours were searched: "exact", "ivf", or no search at all
+    n_neighbors: int | None = None  # as really used
+    recall: float | None = None  # share of the true neighbours found, as measured
+    n_iter: int | None = None
+    residual: float | None = None
+    converged: bool | None = None
+    energy: tuple[float, float] | None = None  # of the given labels and of the solution
+    timings: dict[str, float] = field(default_factory=dict)  # seconds by stage
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class AuditRun:
+    """An audit read back; the tables are loaded when they are asked for."""
+
+    folder: Path
+    record: AuditRecord
+
+    @cached_property
+    def issues(self) -> pd.DataFrame:
+        """The ranked table, indexed by row as it was in memory."""
+        table = _read_parquet(self.folder / "issues.parquet", ISSUE_COLUMNS, self.record.n_samples)
+        return table.set_index("row")
+
+    @cached_property
+    def evidence(self) -> pd.DataFrame:
+        """Most probable classes and loudest neighbours of every sample, in the order of the data."""
+        return _read_parquet(self.folder / "evidence.parquet", ("top_classes",), self.record.n_samples)
+
+    @cached_property
+    def pictures(self) -> StoredPictures:
+        """Pictures of samples that are not files themselves."""
+        return StoredPictures(self.folder)
+
+
+def write_audit(
+    result: AuditResult,
+    folder: str | Path,
+    *,
+    source: dict[str, Any] | None = None,
+    warnings: tuple[str, ...] = (),
+    overwrite: bool = False,
+    keep_data: bool = False,
+) -> AuditRun:
+    """Write an audit into a new folder, whole or not at all.
+
+    ``source`` says where the data came from; ``warnings`` were given on the way and belong to the record.
+    ``keep_data`` keeps the data in the folder too, for data that cannot be read from anywhere else.
+    """
+    record = record_of(result, source=source or {}, warnings=warnings)
+    if keep_data:
+        record = replace(record, files=(*record.files, DATA), source={**record.source, "source": DATA})
+    if has_pictures := needs_pictures(result.dataset):
+        record = replace(record, files=(*record.files, PICTURES, PICTURE_ROWS))
+    with new_run_folder(folder, overwrite=overwrite) as temporary:
+        table = result.table.reset_index()
+        with replacing(temporary / "issues.csv") as path:
+            table.to_csv(path, index=False)
+        with replacing(temporary / "issues.parquet") as path:
+            table.to_parquet(path, index=False)
+        with replacing(temporary / "evidence.parquet") as path:
+            evidence_of(result).to_parquet(path, index=False)
+        if has_pictures:
+            write_pictures(temporary, result.dataset, _by_interest(result))
+        if keep_data:
+            write_archive(temporary / DATA, result.dataset)
+        write_json(temporary / record_name(KIND), asdict(record))
+    return AuditRun(Path(folder), record)
+
+
+def read_audit(folder: str | Path) -> AuditRun:
+    """The audit in ``folder``; raises ``RunFolderError`` where there is none, or not a whole one."""
+    from pydantic import TypeAdapter, ValidationError
+
+    content = read_record(folder, KIND)
+    try:
+        record = TypeAdapter(AuditRecord).validate_python(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RunFolderError(
+            f"{Path(folder) / record_name(KIND)} is damaged: {where!r}: {first['msg']}. Make the audit again."
+        ) from error
+    return AuditRun(Path(folder), record)
+
+
+def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[str, ...]) -> AuditRecord:
+    """Everything an audit has to say about itself."""
+    dataset, estimator = result.dataset, result.estimator
+    graph = getattr(estimator, "laplace_", estimator)
+    residual = getattr(graph, "residual_", None)
+    energy = getattr(graph, "energy_", None)
+    bracket = getattr(estimator, "noise_rate_bracket_", None)
+    return AuditRecord(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions=result.versions,
+        source=source,
+        source_kind=dataset.source_kind,
+        class_names=dataset.class_names,
+        class_values=tuple(
+            dataset.class_names if dataset.given is None else dataset.given.class_values.tolist()
+        ),
+        estimator=result.estimator_name,
+        settings={name: _plain(value) for name, value in result.settings.items()},
+        n_samples=len(dataset),
+        n_labelled=int((dataset.labels != MISSING).sum()),
+        n_classes=dataset.n_classes,
+        n_features=None if dataset.features is None else dataset.features.shape[1],
+        n_issues=result.n_issues,
+        noise_rate=result.noise_rate,
+        noise_rate_bracket=None if bracket is None else (float(bracket[0]), float(bracket[1])),
+        search=getattr(graph, "search_", None),
+        n_neighbors=getattr(graph, "n_neighbors_", None),
+        recall=_plain(getattr(graph, "recall_", None)),
+        n_iter=getattr(graph, "n_iter_", None),
+        residual=_plain(residual),
+        converged=_plain(getattr(graph, "converged_", None)),
+        energy=None if energy is None else (float(energy[0]), float(energy[1])),
+        timings={name: round(seconds, 6) for name, seconds in result.timings.items()},
+        warnings=warnings,
+    )
+
+
+def _by_interest(result: AuditResult) -> IntArray:
+    """Rows in the order in which somebody will want to see them."""
+    table, labels = result.table, result.dataset.labels
+    worst_first = table.index[table["is_label_issue"]].to_numpy()
+    return rows_by_interest(worst_first, labelled_rows_at_random(labels), len(labels))
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON has it; what JSON has no word for, such as another estimator, as its description."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
+
+
+def _read_parquet(path: Path, columns: tuple[str, ...], n_rows: int) -> pd.DataFrame:
+    import pandas as pd
+    import pyarrow as pa
+
+    try:
+        table = pd.read_parquet(path)
+    except (OSError, pa.ArrowException) as error:
+        raise RunFolderError(
+            f"{path} cannot be read ({error}): the run is damaged, make it again."
+        ) from error
+    if lost := [name for name in columns if name not in table.columns]:
+        raise RunFolderError(f"{path} has no column {lost[0]!r}: the run is damaged, make it again.")
+    if len(table) != n_rows:
+        raise RunFolderError(
+            f"{path} has {len(table)} rows where its record says {n_rows}: the run is damaged, make it again."
+        )
+    return table

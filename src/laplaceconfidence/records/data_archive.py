@@ -1,0 +1,48 @@
+"""A data set as one .npz archive, in the form ``read_dataset`` reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laplaceconfidence.audit.evidence import class_values
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.files import replacing
+
+_LARGEST_WHOLE_FLOAT = 2**53
+
+
+def write_archive(path: Path, dataset: NoisyDataset) -> None:
+    """Write features, images, texts or paths, ids and labels; what the data set does not have is left out."""
+    arrays: dict[str, Any] = {"ids": dataset.sample_ids.astype(str), **_labels(dataset)}
+    if dataset.features is not None:
+        arrays["features"] = dataset.features
+    if dataset.images is not None:
+        arrays["images"] = dataset.images
+    if dataset.sources is not None:
+        arrays["paths" if dataset.source_kind == "image" else "texts"] = dataset.sources.astype(str)
+    with replacing(path) as temporary:
+        np.savez_compressed(temporary, **arrays)
+
+
+def _labels(dataset: NoisyDataset) -> dict[str, NDArray[Any]]:
+    """Labels as the user writes them; numbers with names beside them where that is how they came."""
+    values = class_values(dataset)
+    if dataset.class_names != tuple(str(value) for value in values):
+        return {"labels": dataset.labels, "class_names": np.array(dataset.class_names)}
+    return {"labels": plain_labels(values, dataset.labels)}
+
+
+def plain_labels(values: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:
+    """Labels without Python objects: a gap is NaN among numbers and empty among words."""
+    missing = codes == MISSING
+    labels = values[codes]
+    if not missing.any():
+        return labels
+    if values.dtype.kind == "i" and np.abs(values).max() <= _LARGEST_WHOLE_FLOAT:
+        return np.where(missing, np.nan, labels.astype(np.float64))
+    return np.where(missing, "", labels.astype(str))

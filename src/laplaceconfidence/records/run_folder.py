@@ -1,0 +1,161 @@
+"""The folder of a run: there as a whole or not at all, and never overwritten by accident.
+
+A run is written into a hidden folder beside its place and renamed when it is whole. Its record, a JSON file
+named after the kind of run, lists the files that belong to it.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from laplaceconfidence.exceptions import RunFolderError
+
+FORMAT_VERSION = 1
+KINDS = ("audit",)
+DERIVED = ("report.html", "thumbnails")  # made from a run at any time, and lost with it without harm
+
+
+def record_name(kind: str) -> str:
+    """The file that holds the record of a run."""
+    return f"{kind}.json"
+
+
+def check_place(folder: str | Path, *, overwrite: bool = False) -> Path:
+    """``folder`` as a place where a run can be written; raises early where it cannot."""
+    target = Path(folder).absolute()
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise RunFolderError(f"The output folder {target} is a file or a link: choose another name.")
+    if target.is_dir():
+        _check_replaceable(target, overwrite)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        trial = _hidden_sibling(target)
+        trial.mkdir()
+        trial.rmdir()
+    except OSError as error:
+        raise _cannot_write(target, error) from error
+    return target
+
+
+@contextmanager
+def new_run_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a temporary folder that takes the name ``folder`` once the block ends well, else is removed."""
+    target = check_place(folder, overwrite=overwrite)
+    try:
+        temporary = _hidden_sibling(target)
+        temporary.mkdir()
+        try:
+            yield temporary
+            _take_place(temporary, target)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+    except RunFolderError:
+        raise
+    except OSError as error:
+        raise _cannot_write(target, error) from error
+
+
+def read_record(folder: str | Path, kind: str) -> dict[str, Any]:
+    """The record of a run of this kind, once it is clear that the run is whole and can be understood."""
+    folder = Path(folder)
+    path = folder / record_name(kind)
+    if not folder.is_dir():
+        raise RunFolderError(f"{folder} is not a run folder: there is no such folder.")
+    if not path.is_file():
+        _raise_for_no_record(folder, kind)
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunFolderError(
+            f"{path} cannot be read ({error}): the run is damaged, make it again."
+        ) from error
+    if not isinstance(record, dict) or record.get("kind") != kind:
+        raise RunFolderError(f"{path} is not the record of a run of the kind {kind!r}.")
+    version = record.get("format_version")
+    if not isinstance(version, int) or version < 1:
+        raise RunFolderError(f"{path} has no valid 'format_version' (got {version!r}): the run is damaged.")
+    if version > FORMAT_VERSION:
+        writer = record.get("versions", {}).get("laplaceconfidence", "a newer version")
+        raise RunFolderError(
+            f"{folder} was written by laplaceconfidence {writer} in format {version}; this version reads "
+            f"formats up to {FORMAT_VERSION}. Upgrade with: pip install --upgrade laplaceconfidence"
+        )
+    if lost := [name for name in record.get("files", []) if not (folder / name).is_file()]:
+        raise RunFolderError(f"{folder} is not whole: {', '.join(lost)} is missing. Make the run again.")
+    return record
+
+
+def _raise_for_no_record(folder: Path, kind: str) -> None:
+    others = [other for other in KINDS if other != kind and (folder / record_name(other)).is_file()]
+    if others:
+        raise RunFolderError(f"{folder} holds a run of the kind {others[0]!r}, not {kind!r}.")
+    if any(folder.glob("*.parquet")):
+        raise RunFolderError(
+            f"{folder} has no {record_name(kind)}: the run was not written to its end. Make it again."
+        )
+    raise RunFolderError(
+        f"{folder} is not a run folder: it has no {record_name(kind)}. "
+        f"'laplaceconfidence {kind} SOURCE --out FOLDER' makes one."
+    )
+
+
+def _check_replaceable(target: Path, overwrite: bool) -> None:
+    """An empty folder is free; a run may be replaced if asked for; what else people keep is never touched."""
+    present = sorted(entry.name for entry in target.iterdir())
+    if not present:
+        return
+    own = _own_files(target)
+    if foreign := [name for name in present if name not in own]:
+        shown = ", ".join(foreign[:5]) + (", ..." if len(foreign) > 5 else "")
+        raise RunFolderError(
+            f"The output folder {target} holds files that are not part of a run ({shown}) and would be lost: "
+            "choose another folder."
+        )
+    if not overwrite:
+        raise RunFolderError(
+            f"The output folder {target} already holds a run: choose another one, or allow it to be replaced "
+            "with --overwrite (overwrite=True)."
+        )
+
+
+def _own_files(folder: Path) -> set[str]:
+    own: set[str] = set()
+    for kind in KINDS:
+        path = folder / record_name(kind)
+        if path.is_file():
+            try:
+                files = json.loads(path.read_text(encoding="utf-8"))["files"]
+            except (OSError, ValueError, KeyError, TypeError):
+                continue  # damaged: nothing in the folder is known to be ours
+            own |= {path.name, *(str(name) for name in files), *DERIVED}
+    return own
+
+
+def _take_place(temporary: Path, target: Path) -> None:
+    if not target.exists():
+        temporary.rename(target)
+        return
+    old = _hidden_sibling(target)
+    target.rename(old)
+    try:
+        temporary.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    shutil.rmtree(old)
+
+
+def _cannot_write(target: Path, error: OSError) -> RunFolderError:
+    reason = error.strerror or str(error)
+    return RunFolderError(f"The output folder {target} cannot be written: {reason}. Choose another folder.")
+
+
+def _hidden_sibling(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}")

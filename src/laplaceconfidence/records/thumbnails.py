@@ -1,0 +1,140 @@
+"""Pictures of samples as small encoded images: from the run or from the listed files, made once and kept.
+
+Only files that the run itself lists are ever opened, and no link may lead out of their folder. What is handed
+on was decoded and encoded anew, never the bytes of a file.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from laplaceconfidence.arrays import ByteImages
+from laplaceconfidence.data.images import load_thumbnail
+from laplaceconfidence.exceptions import DataFormatError
+from laplaceconfidence.files import replacing
+from laplaceconfidence.records.audit_run import AuditRun
+from laplaceconfidence.records.judgements import Judgements
+
+CACHE = "thumbnails"
+_LARGEST_DRAWING = 64  # pixels; up to this, images are kept exactly, beyond it as photographs
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPicture:
+    """An image as browsers read it."""
+
+    content: bytes
+    media_type: str
+
+
+class Thumbnails:
+    """The pictures of the samples of an audit."""
+
+    def __init__(self, judgements: Judgements, *, cache: bool = True) -> None:
+        self._judgements = judgements
+        self._stored = judgements.run.pictures
+        self._root = data_folder(judgements.run)
+        self._cache = judgements.run.folder / CACHE if cache else None
+
+    @property
+    def are_pictures(self) -> bool:
+        """Whether the samples are images at all."""
+        return bool(self._stored) or self._judgements.run.record.source_kind == "image"
+
+    def of(self, row: int, longest: int) -> EncodedPicture | None:
+        """The picture of a sample; ``None`` where there is none, or it moved, vanished or is no image."""
+        if (stored := self._stored.of(row)) is not None:
+            return encoded(stored)
+        path = self.listed_file(row)
+        if path is None:
+            return None
+        kept = self._kept_at(path, row, longest)
+        if kept is not None and (picture := _read(kept)) is not None:
+            return picture
+        try:
+            picture = encoded(load_thumbnail(path, longest))
+        except DataFormatError:
+            return None
+        if kept is not None:
+            _write(kept, picture.content)
+        return picture
+
+    def listed_file(self, row: int) -> Path | None:
+        """The image file of a sample, if it is there and no link leads out of its folder."""
+        sources = self._judgements.sources
+        if sources is None or self._judgements.run.record.source_kind != "image" or not sources[row]:
+            return None
+        return file_within(Path(os.path.normpath(sources[row])), self._root)
+
+    def n_lost(self) -> int:
+        """How many of the listed image files cannot be found any more."""
+        sources = self._judgements.sources
+        if sources is None or self._judgements.run.record.source_kind != "image":
+            return 0
+        return sum(not os.path.isfile(source) for source in sources)  # noqa: PTH113 - four times as fast
+
+    def _kept_at(self, path: Path, row: int, longest: int) -> Path | None:
+        if self._cache is None:
+            return None
+        changed = path.stat().st_mtime_ns
+        return self._cache / f"{row}-{longest}-{changed:x}"
+
+
+def data_folder(run: AuditRun) -> Path | None:
+    """The folder that the data of a run came from, ``None`` if it is not known."""
+    source = run.record.source.get("source")
+    if not isinstance(source, str) or not Path(source).is_absolute():
+        return None
+    return Path(source) if Path(source).is_dir() else Path(source).parent
+
+
+def file_within(path: Path, root: Path | None) -> Path | None:
+    """``path`` with all links followed, if it is a plain file below ``root`` (or below its own folder)."""
+    base = root if root is not None and path.is_relative_to(root) else path.parent
+    try:
+        real = path.resolve(strict=True)
+        is_plain = stat.S_ISREG(real.stat().st_mode)
+        return real if is_plain and real.is_relative_to(base.resolve()) else None
+    except (OSError, RuntimeError, ValueError):  # not there, links in a circle, a name no file system takes
+        return None
+
+
+def encoded(image: ByteImages) -> EncodedPicture:
+    """Small images as PNG, exactly as they are; larger ones as JPEG."""
+    from PIL import Image
+
+    if image.shape[2] == 1:
+        image = image[:, :, 0]
+    elif image.shape[2] == 2:  # grey and transparency
+        image = image[:, :, 0]
+    picture = Image.fromarray(np.ascontiguousarray(image))
+    buffer = io.BytesIO()
+    if max(image.shape[:2]) <= _LARGEST_DRAWING:
+        picture.save(buffer, "PNG")
+        return EncodedPicture(buffer.getvalue(), "image/png")
+    picture.convert("RGB").save(buffer, "JPEG", quality=85)
+    return EncodedPicture(buffer.getvalue(), "image/jpeg")
+
+
+def _read(path: Path) -> EncodedPicture | None:
+    with suppress(OSError):
+        content = path.read_bytes()
+        if content.startswith(b"\x89PNG"):
+            return EncodedPicture(content, "image/png")
+        if content.startswith(b"\xff\xd8"):
+            return EncodedPicture(content, "image/jpeg")
+    return None
+
+
+def _write(path: Path, content: bytes) -> None:
+    with suppress(OSError):  # a folder that cannot be written to only costs time
+        path.parent.mkdir(exist_ok=True)
+        with replacing(path) as temporary:
+            temporary.write_bytes(content)

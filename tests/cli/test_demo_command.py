@@ -1,0 +1,58 @@
+"""``laplaceconfidence demo``: it works, says what it should, and overwrites nothing."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from laplaceconfidence.cli.demo_experiment import DemoOutcome, run_demo
+from laplaceconfidence.records import read_audit
+
+
+@pytest.fixture(scope="module")
+def outcome() -> DemoOutcome:
+    return run_demo(seed=0)
+
+
+def test_the_mistakes_are_found_and_correcting_them_pays(outcome: DemoOutcome) -> None:
+    ours, vote, losses = outcome.scores
+    assert ours.auroc > 0.99
+    assert ours.auroc >= max(vote.auroc, losses.auroc)
+    assert ours.precision > 0.9
+    assert ours.recall > 0.9
+    assert outcome.n_found / outcome.n_wrong == pytest.approx(ours.recall)
+    assert outcome.n_wrong_after < 0.2 * outcome.n_wrong
+    accuracy = outcome.accuracy
+    assert accuracy["given"] < accuracy["corrected"] <= accuracy["true"] + 0.01
+
+
+def test_it_is_told_in_plain_words(
+    run: Any, outcome: DemoOutcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laplaceconfidence.cli.demo_experiment.run_demo", lambda seed: outcome)
+    done = run("demo")
+    assert done.exit_code == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert re.search(
+        r"It found \d+ of the \d+ wrong labels, and \d+% of the labels it flagged are really", told
+    )
+    for word in ("kNN vote", "Gaussian mixture of losses", "AUROC", "corrected labels", "true labels"):
+        assert word in told
+    record = read_audit(tmp_path / "laplaceconfidence-demo").record
+    assert record.source == {"source": "digits", "demo": True, "seed": 0}
+
+
+def test_it_replaces_earlier_demonstrations_and_nothing_else(
+    run: Any, outcome: DemoOutcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laplaceconfidence.cli.demo_experiment.run_demo", lambda seed: outcome)
+    assert run("demo").exit_code == 0
+    assert run("demo").exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["laplaceconfidence-demo"]
+    (tmp_path / "laplaceconfidence-demo" / "decisions.sqlite").write_text("mine")
+    done = run("demo")
+    assert "Written to laplaceconfidence-demo-2/" in done.stdout
+    assert (tmp_path / "laplaceconfidence-demo" / "decisions.sqlite").read_text() == "mine"
+    assert run("demo", "--out", "laplaceconfidence-demo-2").exit_code == 2
+    assert run("demo", "--out", "laplaceconfidence-demo-2", "--overwrite").exit_code == 0
