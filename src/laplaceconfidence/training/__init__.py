@@ -1,0 +1,1 @@
+"""Training that survives wrong labels. Torch is imported in this room and nowhere else."""

@@ -1,0 +1,93 @@
+"""Two samples made into one, and their targets with them: MixUp and CutMix."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from laplaceconfidence.training.augment.pixels import check_images
+from laplaceconfidence.training.augment.randomness import dirichlet, integers, permutation
+from laplaceconfidence.validation import check_real, check_same_length, must_be
+
+
+@dataclass(frozen=True, slots=True)
+class MixUp:
+    """MixUp (Zhang et al., 2018): every sample is averaged with another of the batch.
+
+    One weight a batch, from Beta(``alpha``, ``alpha``); with ``own_part_larger`` a sample keeps at least half
+    of itself, as in MixMatch and DivideMix. Samples are floating point: images or feature vectors.
+    """
+
+    alpha: float = 1.0
+    own_part_larger: bool = False
+
+    def __post_init__(self) -> None:
+        check_real(self.alpha, "alpha", above=0)
+
+    def __call__(self, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        if not images.is_floating_point():
+            advice = "Convert them first: images.float() / 255."
+            raise must_be("images", "floating point to be averaged", str(images.dtype), advice)
+        _check_targets(images, targets)
+        weight, partners = self.draw(len(images), generator)
+        partners = partners.to(images.device)
+        return _average(images, partners, weight), _average(targets, partners, weight)
+
+    def draw(self, n_samples: int, generator: torch.Generator) -> tuple[float, Tensor]:
+        """The weight of a sample's own part and the row of its partner, for methods that mix themselves."""
+        weight = float(dirichlet(self.alpha, 2, 1, generator)[0, 0])
+        if self.own_part_larger:
+            weight = max(weight, 1 - weight)
+        return weight, permutation(n_samples, generator)
+
+
+@dataclass(frozen=True, slots=True)
+class CutMix:
+    """CutMix (Yun et al., 2019): a box of every image is replaced by the same box of another image.
+
+    The box has the part 1 - Beta(``alpha``, ``alpha``) of the area and its centre anywhere; targets are mixed
+    by the area that is left after the box is cut at the edges. Images may be of any type.
+    """
+
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_real(self.alpha, "alpha", above=0)
+
+    def __call__(self, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        check_images(images)
+        _check_targets(images, targets)
+        height, width = images.shape[2:]
+        box_part = math.sqrt(1 - float(dirichlet(self.alpha, 2, 1, generator)[0, 0]))
+        top, bottom = _box_side(height, box_part, generator)
+        left, right = _box_side(width, box_part, generator)
+        partners = permutation(len(images), generator).to(images.device)
+        mixed = images.clone()
+        mixed[:, :, top:bottom, left:right] = images[:, :, top:bottom, left:right].index_select(0, partners)
+        own_part = 1 - (bottom - top) * (right - left) / (height * width)
+        return mixed, _average(targets, partners, own_part)
+
+
+def _average(values: Tensor, partners: Tensor, weight: float) -> Tensor:
+    return values * weight + values.index_select(0, partners) * (1 - weight)
+
+
+def _box_side(length: int, part: float, generator: torch.Generator) -> tuple[int, int]:
+    """Where the box begins and ends along one side of the image."""
+    centre = int(integers(length, (1,), generator)[0])
+    half = int(length * part) // 2
+    return max(0, centre - half), min(length, centre + half)
+
+
+def _check_targets(images: Tensor, targets: Tensor) -> None:
+    check_same_length("images", len(images), "targets", len(targets))
+    if targets.ndim != 2 or not targets.is_floating_point():
+        raise must_be(
+            "targets",
+            "floating point of shape (batch, classes)",
+            f"{targets.dtype} of shape {tuple(targets.shape)}",
+            "Labels become targets with torch.nn.functional.one_hot(labels, n_classes).float().",
+        )

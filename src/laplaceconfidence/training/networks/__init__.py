@@ -1,0 +1,1 @@
+"""Networks in plain torch, and how any other network is found, checked and listened to."""

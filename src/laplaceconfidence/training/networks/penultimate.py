@@ -1,0 +1,76 @@
+"""The features a network decides by: what goes into its last linear layer."""
+
+from __future__ import annotations
+
+import difflib
+from types import TracebackType
+from typing import Any, Self
+
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.validation import must_be
+
+
+def find_feature_layer(network: nn.Module, layer: str | None = None) -> nn.Module:
+    """The module whose input are the features: the last ``nn.Linear``, or the one called ``layer``."""
+    if layer is None:
+        linear = [module for module in network.modules() if isinstance(module, nn.Linear)]
+        if linear:
+            return linear[-1]
+        raise InvalidInputError(
+            "The network must have an nn.Linear layer, whose input are the features: "
+            f"{type(network).__name__} has none. Name the module that takes the features as 'feature_layer'."
+        )
+    modules: dict[str, nn.Module] = dict(network.named_modules())
+    if layer and layer in modules:
+        return modules[layer]
+    close = difflib.get_close_matches(layer, modules, n=3) or [name for name in modules if name][-3:]
+    raise must_be(
+        "feature_layer",
+        f"the name of a module of {type(network).__name__}",
+        layer,
+        f"The closest are {', '.join(close)}." if close else "It has no modules inside it.",
+    )
+
+
+class PenultimateFeatures:
+    """Listens to a network, and after each of its forward passes holds the features of that batch.
+
+    >>> with PenultimateFeatures(network) as penultimate:        # doctest: +SKIP
+    ...     logits = network(images)
+    ...     features = penultimate.features
+
+    Listen to the plain network: what ``torch.compile`` returns may not report to listeners that came later.
+    """
+
+    def __init__(self, network: nn.Module, layer: str | None = None) -> None:
+        self._network_name = type(network).__name__
+        self._layer = find_feature_layer(network, layer)
+        self._handle: RemovableHandle | None = None
+        self._captured: Tensor | None = None
+
+    def __enter__(self) -> Self:
+        self._handle = self._layer.register_forward_pre_hook(self._capture)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._handle is not None:
+            self._handle.remove()
+        self._handle = self._captured = None
+
+    @property
+    def features(self) -> Tensor:
+        """(batch, d) of the last forward pass, with its gradients where it had any."""
+        if self._captured is None:
+            raise InvalidInputError(
+                f"The feature layer ({type(self._layer).__name__}) of {self._network_name} took no part in a "
+                "forward pass. Run the network first; if it was run, name another layer as 'feature_layer'."
+            )
+        return self._captured.flatten(1)
+
+    def _capture(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        self._captured = inputs[0]

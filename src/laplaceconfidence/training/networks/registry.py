@@ -1,0 +1,176 @@
+"""Networks by name, by import path, by factory or as they are."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import math
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+
+import torch
+from torch import Tensor, nn
+
+from laplaceconfidence.exceptions import AdjustedSettingWarning, InvalidInputError
+from laplaceconfidence.training.networks import inception_resnet_v2, small_cnn
+from laplaceconfidence.training.networks.inception_resnet_v2 import InceptionResNetV2
+from laplaceconfidence.training.networks.mlp import MLP
+from laplaceconfidence.training.networks.preact_resnet18 import PreActResNet18
+from laplaceconfidence.training.networks.small_cnn import SmallCNN
+from laplaceconfidence.validation import check_integer, must_be
+
+Shape = tuple[int, ...]  # of one sample: (channels, height, width) or (features,)
+NetworkFactory = Callable[..., nn.Module]  # called with (n_classes, input_shape)
+NetworkSpec = str | NetworkFactory | nn.Module
+
+
+def build_network(
+    spec: NetworkSpec, n_classes: int, input_shape: Shape, *, reinitialise: bool = False
+) -> nn.Module:
+    """A network from samples of ``input_shape`` to ``n_classes`` logits.
+
+    ``spec`` is a name of NETWORKS, "package.module:factory", a factory called with ``(n_classes,
+    input_shape)``, or a module. Factories draw their weights from torch's global generator, so
+    ``torch.manual_seed`` fixes them. A module is copied with the weights it has; ``reinitialise`` draws new
+    ones for the copy, as a second network of the same kind needs, by calling ``reset_parameters`` of every
+    module in it that has one.
+    """
+    check_integer(n_classes, "n_classes", minimum=1)
+    if isinstance(spec, nn.Module):
+        network = copy.deepcopy(spec)
+        if reinitialise:
+            reset_parameters(network)
+    else:
+        network = _factory(spec)(n_classes, tuple(input_shape))
+        if not isinstance(network, nn.Module):
+            raise must_be("network", "a factory that returns a torch.nn.Module", network)
+    _check_network(network, n_classes, tuple(input_shape))
+    return network
+
+
+def reset_parameters(network: nn.Module) -> None:
+    """New random weights in place, through the modules' own ``reset_parameters``; the innermost come first.
+
+    Weights that no module can reset stay, with a warning that names them; if none can be, it is an error.
+    """
+    kept = []
+    for path, module in reversed(list(network.named_modules())):
+        reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
+        if callable(reset):
+            reset()
+        else:
+            kept += [f"{path}.{name}".lstrip(".") for name, _ in module.named_parameters(recurse=False)]
+    if not kept:
+        return
+    advice = "Pass a factory instead of a module to have every network made anew."
+    names = ", ".join(kept[:5]) + (", ..." if len(kept) > 5 else "")
+    if len(kept) == sum(1 for _ in network.parameters()):
+        raise InvalidInputError(
+            "The network must have modules with reset_parameters(), so that a second one starts elsewhere: "
+            f"nothing in {type(network).__name__} resets {names}. {advice}"
+        )
+    warnings.warn(
+        f"The second {type(network).__name__} starts with the first one's {names}: "
+        f"the modules that own them have no reset_parameters(). {advice}",
+        AdjustedSettingWarning,
+        stacklevel=3,
+    )
+
+
+def _factory(spec: object) -> NetworkFactory:
+    if callable(spec):
+        return spec
+    if isinstance(spec, str) and ":" in spec:
+        return _imported(spec)
+    if isinstance(spec, str) and spec in NETWORKS:
+        return NETWORKS[spec]
+    close = difflib.get_close_matches(str(spec), NETWORKS, n=3, cutoff=0.3) or list(NETWORKS)
+    raise must_be(
+        "network",
+        f"one of {', '.join(map(repr, NETWORKS))}, 'package.module:factory', a factory or a torch.nn.Module",
+        spec,
+        f"The closest: {', '.join(close)}.",
+    )
+
+
+def _imported(path: str) -> NetworkFactory:
+    module_name, _, factory_name = path.partition(":")
+    rule = "'package.module:factory' of a module that can be imported and a factory in it"
+    try:
+        module = import_module(module_name)
+    except (ImportError, ValueError) as error:
+        raise must_be("network", rule, path, f"Importing {module_name!r} failed: {error}.") from error
+    factory = getattr(module, factory_name, None)
+    if not callable(factory):
+        close = difflib.get_close_matches(factory_name, dir(module), n=3)
+        hint = f" The closest: {', '.join(close)}." if close else ""
+        raise must_be("network", rule, path, f"{module_name} has no function {factory_name!r}.{hint}")
+    found: NetworkFactory = factory
+    return found
+
+
+def _check_network(network: nn.Module, n_classes: int, input_shape: Shape) -> None:
+    """Raise unless the network takes such samples and gives one logit per class."""
+    training = network.training
+    samples = torch.zeros(2, *input_shape)
+    if (parameter := next(network.parameters(), None)) is not None:
+        samples = samples.to(parameter.device, parameter.dtype)
+    rule = f"able to take samples of shape {input_shape}"
+    network.eval()  # leaves the running statistics of batch normalisation alone
+    try:
+        with torch.no_grad():
+            logits = network(samples)
+    except (RuntimeError, ValueError, TypeError) as error:
+        advice = "Choose a network for such samples, or resize them."
+        raise must_be("network", rule, type(network).__name__, f"It failed: {error}. {advice}") from error
+    finally:
+        network.train(training)
+    if not isinstance(logits, Tensor) or logits.shape != (2, n_classes):
+        given = f"shape {tuple(logits.shape[1:])}" if isinstance(logits, Tensor) else type(logits).__name__
+        raise must_be(
+            "network",
+            f"one that returns {n_classes} logits a sample, one for each class",
+            f"{given} a sample",
+        )
+
+
+def _preact_resnet18(n_classes: int, input_shape: Shape) -> nn.Module:
+    return PreActResNet18(n_classes, _channels(input_shape, "preact_resnet18", smallest=8))
+
+
+def _inception_resnet_v2(n_classes: int, input_shape: Shape) -> nn.Module:
+    smallest = inception_resnet_v2.SMALLEST_SIDE
+    return InceptionResNetV2(n_classes, _channels(input_shape, "inception_resnet_v2", smallest=smallest))
+
+
+def _small_cnn(n_classes: int, input_shape: Shape, widths: tuple[int, int, int] = (32, 64, 128)) -> nn.Module:
+    channels = _channels(input_shape, "small_cnn", smallest=small_cnn.SMALLEST_SIDE)
+    return SmallCNN(n_classes, channels, widths)
+
+
+def _mlp(
+    n_classes: int, input_shape: Shape, hidden: tuple[int, ...] = (512, 256), dropout: float = 0.0
+) -> nn.Module:
+    return MLP(n_classes, math.prod(input_shape), hidden, dropout)
+
+
+def _channels(input_shape: Shape, network: str, smallest: int) -> int:
+    """The channels of images that are large enough for a convolutional network."""
+    if len(input_shape) != 3:
+        advice = "Use network='mlp' for feature vectors."
+        raise must_be("input_shape", f"(channels, height, width) for {network!r}", input_shape, advice)
+    if min(input_shape[1:]) < smallest:
+        rule = f"at least {smallest} x {smallest} pixels for {network!r}"
+        advice = "Enlarge the images or use network='small_cnn'."
+        raise must_be("input_shape", rule, f"{input_shape[1]} x {input_shape[2]}", advice)
+    return input_shape[0]
+
+
+NETWORKS: dict[str, NetworkFactory] = {
+    "preact_resnet18": _preact_resnet18,
+    "inception_resnet_v2": _inception_resnet_v2,
+    "small_cnn": _small_cnn,
+    "mlp": _mlp,
+}
+"""Factories ``(n_classes, input_shape)`` of the networks that come with the package; some take keywords."""
