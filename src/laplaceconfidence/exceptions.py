@@ -3,6 +3,7 @@
     LaplaceConfidenceError
     ├── InvalidInputError (also a ValueError)      a parameter breaks its rule
     ├── DataFormatError (also a ValueError)        a file is not what it claims to be
+    ├── DownloadError (also an OSError)            data cannot be fetched from its publisher
     ├── RunFolderError (also an OSError)           a run's folder is missing, taken or cannot be written
     └── MissingDependencyError (also an ImportError)  an optional part is not installed
 
@@ -25,6 +26,10 @@ class InvalidInputError(LaplaceConfidenceError, ValueError):
 
 class DataFormatError(LaplaceConfidenceError, ValueError):
     """A file cannot be read as what it claims to be."""
+
+
+class DownloadError(LaplaceConfidenceError, OSError):
+    """Data cannot be fetched, or is not what its publisher published; the message says what to do."""
 
 
 class RunFolderError(LaplaceConfidenceError, OSError):

@@ -24,6 +24,15 @@ COLUMNS = [
     "label_score",
     "is_label_issue",
 ]
+BEYOND_LABELS = [
+    "outlier_score",
+    "is_outlier_issue",
+    "near_duplicate_score",
+    "is_near_duplicate_issue",
+    "near_duplicate_of",
+    "near_duplicate_set",
+    "has_conflicting_duplicate",
+]
 
 
 def probabilities(n: int, n_classes: int, seed: int = 0) -> np.ndarray:
@@ -33,7 +42,7 @@ def probabilities(n: int, n_classes: int, seed: int = 0) -> np.ndarray:
 def test_the_table_ranks_the_wrong_labels_first(heaps: NoisyDataset, wrong_rows: list[int]) -> None:
     result = audit(heaps, n_neighbors=8)
     table = result.table
-    assert list(table.columns) == [*COLUMNS, "text"]
+    assert list(table.columns) == [*COLUMNS, *BEYOND_LABELS, "text"]
     assert sorted(table.index[:3]) == wrong_rows
     assert table.is_label_issue.to_numpy().nonzero()[0].tolist() == [0, 1, 2]
     assert table.label_score.is_monotonic_increasing

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, to_numpy
+from laplaceconfidence.audit.beyond_labels import beyond_labels, check_test_set
 from laplaceconfidence.audit.evidence import Case, build_case, class_values
 from laplaceconfidence.audit.result import AuditResult
 from laplaceconfidence.audit.table import ranked_table
+from laplaceconfidence.audit.verified import made_certain, told_verified, with_verified
 from laplaceconfidence.audit.versions import installed_versions
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING, encode_labels
@@ -23,11 +26,16 @@ def audit(
     estimator: Any = None,
     pred_probs: Any = None,
     knn_graph: Any = None,
+    test: Any = None,
     threshold: float | None = None,
     random_state: Any = None,
+    audited: Mapping[int, Any] | None = None,
+    recalibrate: Callable[[FloatArray], FloatArray] | None = None,
     **settings: Any,
 ) -> AuditResult:
     """Rank the labels of ``dataset``, the least trustworthy first, and flag those that are probably wrong.
+
+    Where the data set has features, samples far from everything and near-duplicates are flagged as well.
 
     Parameters
     ----------
@@ -37,9 +45,15 @@ def audit(
     pred_probs : (n, C) class probabilities of a model that did not see the labels it judges, in the order of
         the data set's classes. Estimators of losses take the loss -log p[label] from them.
     knn_graph : (n, n) sparse neighbour graph, in place of the one that would be built from the features.
+    test : another set with the same features, such as the test set of this training set; samples that are in
+        both are flagged as leaked.
     threshold : flag labels with a score below it. ``None`` flags where another class is more probable than
         the given one.
     random_state : seed of whatever is random in the estimator.
+    audited : labels that a person has verified, by row; ``None`` where no class fits. They take the place of
+        the given ones, are certain, and the others are judged by them.
+    recalibrate : applied to the scores of all other labels, such as a calibration learnt from a review; left
+        alone where the estimator itself learns from ``audited``.
     settings : of the estimator, when it is named: ``n_neighbors=10``, say.
 
     >>> from laplaceconfidence.data.digits import load_digits
@@ -51,6 +65,7 @@ def audit(
             "read_dataset(...) makes one of files, frames and arrays; find_label_issues takes plain arrays."
         )
         raise must_be("dataset", "a NoisyDataset", type(dataset).__name__, advice)
+    check_test_set(dataset, test)
     case = build_case(
         dataset,
         estimator=estimator,
@@ -59,7 +74,13 @@ def audit(
         random_state=random_state,
         settings=settings,
     )
-    return _judged(case, dataset, threshold)
+    if audited is None:
+        return _judged(case, dataset, threshold, test, recalibrate=recalibrate)
+    case = told_verified(case, dataset, audited)
+    verified = with_verified(dataset, audited)
+    if "audited" in case.more:
+        recalibrate = None
+    return _judged(case, verified, threshold, test, audited=audited, recalibrate=recalibrate)
 
 
 def find_label_issues(
@@ -108,7 +129,15 @@ def find_label_issues(
     return _judged(case, dataset, threshold)
 
 
-def _judged(case: Case, dataset: NoisyDataset, threshold: float | None) -> AuditResult:
+def _judged(
+    case: Case,
+    dataset: NoisyDataset,
+    threshold: float | None,
+    test: NoisyDataset | None = None,
+    *,
+    audited: Mapping[int, Any] | None = None,
+    recalibrate: Callable[[FloatArray], FloatArray] | None = None,
+) -> AuditResult:
     if threshold is not None:
         threshold = check_real(threshold, "threshold", at_least=0, at_most=1)
     if dataset.n_classes < 2:
@@ -119,12 +148,17 @@ def _judged(case: Case, dataset: NoisyDataset, threshold: float | None) -> Audit
     timer = StageTimer()
     with observing(timer), stage("total"):
         judge = case.judged()
+        more = beyond_labels(dataset, judge, test)
         with stage("ranking"):
-            scores = np.asarray(judge.confidence_, dtype=np.float64)
+            scores: FloatArray = np.asarray(judge.confidence_, dtype=np.float64)
             distributions = _distributions(case, dataset)
+            if recalibrate is not None:
+                scores = recalibrate(scores)
+            if audited is not None:
+                scores, distributions = made_certain(scores, distributions, dataset.labels, audited)
             predicted = _most_probable(distributions, dataset.labels)
             flagged = _flagged(scores, predicted, dataset.labels, threshold)
-            table = ranked_table(dataset, distributions, scores, predicted, flagged)
+            table = ranked_table(dataset, distributions, scores, predicted, flagged, more)
     labelled = dataset.labels != MISSING
     return AuditResult(
         table=table,

@@ -28,6 +28,12 @@ class AuditResult:
     that the given label is right; NaN where there is none), ``is_label_issue``, and ``path`` or ``text``
     where the data set knows them. Labels are written as the user wrote them.
 
+    Where there are features: ``outlier_score`` and ``is_outlier_issue``; ``near_duplicate_score``,
+    ``is_near_duplicate_issue``, ``near_duplicate_of`` (id of the nearest copy), ``near_duplicate_set``
+    (number of the set of copies) and ``has_conflicting_duplicate`` (one of them has another label); and,
+    beside a test set, ``leakage_score``, ``is_leaked`` and ``leaked_from`` (id of the test sample). Of all
+    these scores the lower is the worse, and below 0.5 is flagged. docs/more-than-labels.md says how.
+
     ``noise_rate`` is 1 - the mean score of the given labels: the share of wrong labels if scores are taken at
     their word. The estimator of the paper errs on the side of doubt, so that on mostly right labels it
     overstates this share; the number of flagged labels is then the better guide.

@@ -22,8 +22,12 @@ def ranked_table(
     scores: FloatArray,
     predicted: IntArray,
     flagged: BoolArray,
+    more: dict[str, Any],
 ) -> pd.DataFrame:
-    """Worst first; equal scores by the probability of the given label, then by row; no label, last."""
+    """Worst first; equal scores by the probability of the given label, then by row; no label, last.
+
+    ``more`` are further columns, by row.
+    """
     import pandas as pd
 
     rows = np.arange(len(dataset))
@@ -35,6 +39,7 @@ def ranked_table(
         "predicted_probability": distributions[rows, predicted].astype(np.float64),
         "label_score": scores,
         "is_label_issue": flagged,
+        **more,
     }
     if dataset.sources is not None:
         columns["path" if dataset.source_kind == "image" else "text"] = _encodable(dataset.sources)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,11 +17,24 @@ from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
 from laplaceconfidence.confidence.feature_vectors import check_feature_vectors
 from laplaceconfidence.confidence.given_labels import at_given_labels
 from laplaceconfidence.confidence.protocol import Evidence
+from laplaceconfidence.confidence.settings_search import (
+    PAPER_NEIGHBORS,
+    first_neighbours,
+    fitting_counts,
+    nested_normalised_graphs,
+    settle_settings,
+)
 from laplaceconfidence.confidence.softmax import clipped_softmax
 from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
 from laplaceconfidence.features.scale import principal_axes, project, unit_length
-from laplaceconfidence.graph.affinity import GRAPH_KINDS, affinity_from_knn_graph, symmetric_affinity
+from laplaceconfidence.graph.affinity import (
+    GRAPH_KINDS,
+    affinity_from_knn_graph,
+    degrees,
+    normalised,
+    symmetric_affinity,
+)
 from laplaceconfidence.graph.neighbours import (
     SEARCHES,
     find_neighbours,
@@ -52,7 +66,8 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     n_neighbors : neighbours of a sample in the graph. Lowered with a warning if there are not that many.
-    alpha : how far labels spread, in (0, 1); the paper's mu is 1/alpha - 1.
+        "auto" takes the number under which hidden given labels are most likely.
+    alpha : how far labels spread, in (0, 1); the paper's mu is 1/alpha - 1. "auto" as for ``n_neighbors``.
     n_components : principal components to keep before the graph is built; ``None`` keeps the features.
     search : "exact", "ivf" (approximate, fast) or "auto": IVF from 20,000 samples on.
     target_recall : share of the true neighbours an approximate search must find, as measured on a sample.
@@ -62,7 +77,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
         "cosine_distance" or any other "distance".
     missing_label : a value of ``y`` that means "no label", besides ``None``, NaN and the empty string.
     n_jobs : threads; ``None`` and -1 take every core.
-    random_state : seed of the approximate search.
+    random_state : seed of the approximate search and of the labels hidden for "auto".
 
     Attributes
     ----------
@@ -74,6 +89,8 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
         reached; ``class_residuals_`` has one residual a class.
     energy_ : Laplacian energy of the given labels and of the solution, ``(given, solution)``.
     affinity_ : (n, n) the symmetric graph the labels spread on.
+    alpha_, settings_ : the alpha used, and the candidates for "auto", best first, with the mean
+        log-likelihood of the hidden labels and the folds each one ran (empty where nothing was chosen).
     n_neighbors_, search_, recall_ : what the neighbour search really used and reached (``None`` for a graph
         that was passed in).
     timings_ : seconds by stage.
@@ -89,8 +106,8 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_neighbors: int = 50,
-        alpha: float = 0.99,
+        n_neighbors: int | str = 50,
+        alpha: float | str = 0.99,
         *,
         n_components: int | None = None,
         search: str = "auto",
@@ -132,12 +149,13 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
             if unit is not None:
                 check_same_length("X", len(unit), "y", n)
             weights = _checked_weights(sample_weight, n)
-            affinity, order = self._build_graph(unit, knn_graph, n)
+            heard_codes = labels.codes if weights is None else np.where(weights > 0, labels.codes, MISSING)
+            affinity, order = self._build_graph(unit, knn_graph, heard_codes, len(labels.class_values))
             result = propagate_labels(
                 affinity,
                 labels.codes,
                 len(labels.class_values),
-                alpha=self.alpha,
+                alpha=self.alpha_,
                 tol=self.tol,
                 max_iter=self.max_iter,
                 node_weights=weights,
@@ -179,9 +197,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
                 "Fitted on a 'knn_graph' without features: new samples have no place in it."
             )
         queries = self._prepared_features(X, reset=False)
-        nearest, similarities = nearest_among(
-            queries, self._unit_features, self.n_neighbors, n_jobs=self.n_jobs
-        )
+        nearest, similarities = nearest_among(queries, self._unit_features, self._n_votes, n_jobs=self.n_jobs)
         weights = np.maximum(similarities, 0).astype(self._message.dtype)  # (m, k)
         degree = (weights * self._heard[nearest]).sum(axis=1)
         degree[degree <= 0] = 1.0
@@ -189,7 +205,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
         for start in range(0, len(queries), 1024):
             rows = slice(start, start + 1024)
             solution[rows] = np.einsum("mk,mkc->mc", weights[rows], self._message[nearest[rows]])
-        solution *= (self.alpha / np.sqrt(degree))[:, None]
+        solution *= (self.alpha_ / np.sqrt(degree))[:, None]
         return clipped_softmax(solution)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -199,8 +215,10 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
         return most_probable
 
     def _check_settings(self) -> None:
-        check_integer(self.n_neighbors, "n_neighbors", minimum=1)
-        check_real(self.alpha, "alpha", above=0, below=1)
+        if self.n_neighbors != "auto":
+            check_integer(self.n_neighbors, "n_neighbors", minimum=1)
+        if self.alpha != "auto":
+            check_real(self.alpha, "alpha", above=0, below=1)
         if self.n_components is not None:
             check_integer(self.n_components, "n_components", minimum=1)
         check_choice(self.search, "search", SEARCHES)
@@ -259,28 +277,51 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
                 features = project(features, *self._axes)
             return unit_length(features.astype(self._precision, copy=False))
 
-    def _build_graph(self, unit: FloatArray | None, knn_graph: Any, n: int) -> tuple[Any, IntArray | None]:
+    def _build_graph(
+        self, unit: FloatArray | None, knn_graph: Any, codes: IntArray, n_classes: int
+    ) -> tuple[Any, IntArray | None]:
         """The symmetric graph, and a numbering in which neighbours are near each other, if one is known."""
-        self.n_neighbors_: int | None = None
+        n = len(codes)
         self.search_: str | None = None
         self.recall_: float | None = None
         if knn_graph is not None:
             precision = "float32" if n > FLOAT64_UP_TO else "float64"
             dtype = np.dtype(precision if self.dtype == "auto" else self.dtype)
-            return affinity_from_knn_graph(knn_graph, n, kind=self.knn_graph_kind, dtype=dtype), None
+            affinity = affinity_from_knn_graph(knn_graph, n, kind=self.knn_graph_kind, dtype=dtype)
+            self._settle(lambda: {None: normalised(affinity, degrees(affinity))}, [None], codes, n_classes)
+            return affinity, None
         if unit is None:
             raise must_be("X", "given unless a 'knn_graph' is", None)
-        self.n_neighbors_ = fitting_neighbor_count(self.n_neighbors, n)
+        if self.n_neighbors == "auto":
+            counts = fitting_counts(n)
+        else:
+            counts = [fitting_neighbor_count(self.n_neighbors, n)]
         neighbours = find_neighbours(
             unit,
-            self.n_neighbors_,
+            counts[-1],
             search=self.search,
             target_recall=self.target_recall,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
         )
         self.search_, self.recall_ = neighbours.search, neighbours.recall
+        k = self._settle(lambda: nested_normalised_graphs(neighbours, counts), counts, codes, n_classes)
+        if k is not None and k < counts[-1]:
+            neighbours = first_neighbours(neighbours, k)
         return symmetric_affinity(neighbours), neighbours.order
+
+    def _settle(
+        self, graphs: Any, counts: Sequence[int | None], codes: IntArray, n_classes: int
+    ) -> int | None:
+        """Choose what is "auto" and keep what was chosen, and from what."""
+        settings = settle_settings(
+            graphs, counts, self.alpha, codes, n_classes, random_state=self.random_state, n_jobs=self.n_jobs
+        )
+        self.n_neighbors_, self.alpha_ = settings.n_neighbors, settings.alpha
+        self.settings_ = [one.summary() for one in settings.candidates]
+        chosen = settings.n_neighbors or PAPER_NEIGHBORS
+        self._n_votes = chosen if isinstance(self.n_neighbors, str) else self.n_neighbors
+        return settings.n_neighbors
 
 
 def _self_similarity(unit: FloatArray | None, affinity: Any) -> FloatArray:

@@ -2,7 +2,7 @@
 
 ``issues`` is the ranked table, a row a sample. ``evidence`` holds, in the order of the data, the most
 probable classes of every sample and the neighbours that were heard most: what reports and reviews show.
-Images that exist in memory only are kept as ``pictures.npy``, and the data itself as ``data.npz`` if asked for.
+Images that exist in memory only are kept as ``pictures.npy``; the data itself, if asked for, as ``data.npz``.
 """
 
 from __future__ import annotations
@@ -73,6 +73,10 @@ class AuditRecord:
     n_issues: int
     noise_rate: float  # share of wrong labels, as far as scores can be taken at their word
     noise_rate_bracket: tuple[float, float] | None = None  # where the estimator knows its limits
+    n_outliers: int | None = None  # this and the next two: None where there were no features
+    n_near_duplicates: int | None = None
+    n_conflicting_duplicates: int | None = None
+    n_leaked: int | None = None  # None where there was no test set
     search: str | None = None  # how neighbours were searched: "exact", "ivf", or no search at all
     n_neighbors: int | None = None  # as really used
     recall: float | None = None  # share of the true neighbours found, as measured
@@ -183,6 +187,10 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
         n_features=None if dataset.features is None else dataset.features.shape[1],
         n_issues=result.n_issues,
         noise_rate=result.noise_rate,
+        n_outliers=_n_flagged(result, "is_outlier_issue"),
+        n_near_duplicates=_n_flagged(result, "is_near_duplicate_issue"),
+        n_conflicting_duplicates=_n_flagged(result, "has_conflicting_duplicate"),
+        n_leaked=_n_flagged(result, "is_leaked"),
         noise_rate_bracket=None if bracket is None else (float(bracket[0]), float(bracket[1])),
         search=getattr(graph, "search_", None),
         n_neighbors=getattr(graph, "n_neighbors_", None),
@@ -201,6 +209,10 @@ def _by_interest(result: AuditResult) -> IntArray:
     table, labels = result.table, result.dataset.labels
     worst_first = table.index[table["is_label_issue"]].to_numpy()
     return rows_by_interest(worst_first, labelled_rows_at_random(labels), len(labels))
+
+
+def _n_flagged(result: AuditResult, column: str) -> int | None:
+    return int(result.table[column].sum()) if column in result.table else None
 
 
 def _plain(value: Any) -> Any:

@@ -47,7 +47,9 @@ class Judgements:
         table = run.issues
         order = table.index.to_numpy().astype(np.int64)
         if not np.array_equal(np.sort(order), np.arange(len(order))):
-            raise RunFolderError(f"{run.folder / 'issues.parquet'} does not list every row once: it is damaged.")
+            raise RunFolderError(
+                f"{run.folder / 'issues.parquet'} does not list every row once: it is damaged."
+            )
         by_row = table.sort_index()
         column = {"image": "path", "text": "text"}.get(run.record.source_kind or "")
         sources = None

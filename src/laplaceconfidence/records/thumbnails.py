@@ -110,9 +110,7 @@ def encoded(image: ByteImages) -> EncodedPicture:
     """Small images as PNG, exactly as they are; larger ones as JPEG."""
     from PIL import Image
 
-    if image.shape[2] == 1:
-        image = image[:, :, 0]
-    elif image.shape[2] == 2:  # grey and transparency
+    if image.shape[2] <= 2:  # grey, perhaps with transparency
         image = image[:, :, 0]
     picture = Image.fromarray(np.ascontiguousarray(image))
     buffer = io.BytesIO()

@@ -1,0 +1,105 @@
+"""Confidences moved on the log-odds scale: to a wanted mean, towards other classes, to audited labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+
+from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
+
+LEAST_SHRINKAGE, MOST_SHRINKAGE = 10.0, 100.0  # labels that the other classes' experience is worth
+_LARGEST_LOG_ODDS = 30.0
+_EDGE = 1e-12
+
+
+def log_odds(confidence: FloatArray) -> FloatArray:
+    """log(w / (1 - w)), finite."""
+    result: FloatArray = logit(np.clip(confidence.astype(np.float64), _EDGE, 1 - _EDGE))
+    return result
+
+
+def shifted_to_mean(confidence: FloatArray, groups: IntArray, means: FloatArray) -> FloatArray:
+    """Confidences whose log-odds are shifted, by group, so that every group has its wanted mean.
+
+    The order inside a group does not change.
+    """
+    odds = log_odds(confidence)
+    n_groups = len(means)
+    sizes = np.maximum(np.bincount(groups, minlength=n_groups), 1)
+    wanted = np.clip(means, 1e-9, 1 - 1e-9)
+    low, high = np.full(n_groups, -2 * _LARGEST_LOG_ODDS), np.full(n_groups, 2 * _LARGEST_LOG_ODDS)
+    for _ in range(50):
+        middle = (low + high) / 2
+        reached = np.bincount(groups, weights=expit(odds + middle[groups]), minlength=n_groups) / sizes
+        low = np.where(reached < wanted, middle, low)
+        high = np.where(reached < wanted, high, middle)
+    result: FloatArray = expit(odds + ((low + high) / 2)[groups])
+    return result
+
+
+def shrunk_by_class(confidence: FloatArray, codes: IntArray, n_classes: int) -> FloatArray:
+    """Confidences in which small classes lean on what is known about the others.
+
+    Empirical Bayes: the mean confidence of a class with n labels is drawn to the overall mean as if k labels
+    stood behind the latter; k = (variance inside classes) / (variance between them), kept within 10..100. A
+    class of five is therefore judged mostly by the rest, a class of thousands by itself.
+    """
+    sizes = np.bincount(codes, minlength=n_classes)
+    overall = float(confidence.mean())
+    means = np.bincount(codes, weights=confidence, minlength=n_classes) / np.maximum(sizes, 1)
+    inside = overall * (1 - overall)
+    between = float((sizes * (means - overall) ** 2).sum() / sizes.sum()) - inside * n_classes / sizes.sum()
+    strength = np.clip(inside / max(between, 1e-9), LEAST_SHRINKAGE, MOST_SHRINKAGE)
+    wanted = (sizes * means + strength * overall) / (sizes + strength)
+    return shifted_to_mean(confidence, codes, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class LogOddsCalibration:
+    """w -> sigmoid(slope * log-odds(w) + offset)."""
+
+    slope: float
+    offset: float
+
+    def __call__(self, confidence: FloatArray) -> FloatArray:
+        result: FloatArray = expit(self.slope * log_odds(confidence) + self.offset)
+        return result
+
+
+def fit_calibration(confidence: FloatArray, right: BoolArray, *, trusted: bool) -> LogOddsCalibration:
+    """Platt scaling on verified labels: as they are, an offset, or offset and slope.
+
+    A parameter must pay for itself: by Schwarz's criterion where the confidence is ``trusted`` (a hundred
+    labels are too few to improve what is already right), by Akaike's where it is not.
+    """
+    odds, outcome = log_odds(confidence), right.astype(np.float64)
+    centre = float(np.median(odds))
+
+    def loss(slope: float, offset: float) -> float:
+        scores = slope * (odds - centre) + centre + offset
+        fit = float((np.logaddexp(0, scores) - outcome * scores).sum())
+        # Half a wrong and half a right label at the centre keep one-sided samples finite.
+        at_centre = centre + offset
+        return (
+            fit
+            + 0.5 * float(np.logaddexp(0, at_centre) + np.logaddexp(0, -at_centre))
+            + 0.5 * (slope - 1) ** 2
+        )
+
+    by_offset = minimize(lambda theta: loss(1.0, theta[0]), [0.0], method="Nelder-Mead")
+    by_both = minimize(
+        lambda theta: loss(float(np.exp(theta[0])), theta[1]),
+        [0.0, float(by_offset.x[0])],
+        method="Nelder-Mead",
+    )
+    price = np.log(len(odds)) / 2 if trusted else 1.0
+    costs = [loss(1.0, 0.0), float(by_offset.fun) + price, float(by_both.fun) + 2 * price]
+    slope, shift = [
+        (1.0, 0.0),
+        (1.0, float(by_offset.x[0])),
+        (float(np.exp(by_both.x[0])), float(by_both.x[1])),
+    ][int(np.argmin(costs))]
+    return LogOddsCalibration(slope, centre * (1 - slope) + shift)

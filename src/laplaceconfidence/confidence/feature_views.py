@@ -1,0 +1,68 @@
+"""Features as the noise-aware estimator looks at them: half-whitened axes, and graphs of two ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import randomized_svd
+
+from laplaceconfidence.arrays import FloatArray
+from laplaceconfidence.confidence.settings_search import nested_normalised_graphs
+from laplaceconfidence.features.scale import principal_axes, project, unit_length
+from laplaceconfidence.graph.neighbours import find_neighbours
+from laplaceconfidence.stages import stage
+from laplaceconfidence.threads import limited_threads, thread_count
+
+_WIDEST_COVARIANCE = 4_096  # features; above, the principal axes are found by a randomised decomposition
+
+
+def half_whitened(
+    features: FloatArray, n_components: int, *, n_jobs: int | None, rng: np.random.Generator
+) -> FloatArray:
+    """Principal coordinates (n, at most ``n_components``), each divided by the root of its deviation.
+
+    Whitening would make noise as loud as signal; left alone, the first few axes would drown the rest. The
+    mean square of all entries is 1.
+    """
+    with stage("features"), limited_threads(thread_count(n_jobs)):
+        features = features.astype(np.float32, copy=False)
+        # Features of any scale: squares of huge or tiny numbers must stay representable.
+        largest = float(np.abs(features).max())
+        features = features / np.float32(max(largest, 1e-30))
+        n, d = features.shape
+        width = min(n_components, n, d)
+        if d <= _WIDEST_COVARIANCE:
+            mean, axes, variances = principal_axes(features, width)
+            coordinates = project(features, mean, axes)
+        else:
+            centred = features - features.mean(axis=0, dtype=np.float64).astype(np.float32)
+            left, sizes, _ = randomized_svd(centred, width, random_state=int(rng.integers(2**31 - 1)))
+            coordinates, variances = left * sizes, sizes**2 / n
+        kept = variances > max(float(variances[0]) * 1e-9, 1e-30)
+        coordinates = coordinates[:, kept] / np.sqrt(np.sqrt(variances[kept]))
+        coordinates /= np.sqrt(np.square(coordinates).mean(dtype=np.float64))
+        return np.ascontiguousarray(coordinates, dtype=np.float32)
+
+
+def nested_graphs(
+    coordinates: FloatArray,
+    n_neighbors: Sequence[int],
+    *,
+    search: str,
+    target_recall: float,
+    n_jobs: int | None,
+    rng: np.random.Generator,
+) -> list[sparse.csr_array]:
+    """Normalised cosine graphs, one for every number of neighbours, all from one search."""
+    unit = unit_length(coordinates)
+    neighbours = find_neighbours(
+        unit,
+        max(n_neighbors),
+        search=search,
+        target_recall=target_recall,
+        n_jobs=n_jobs,
+        random_state=rng,
+    )
+    return list(nested_normalised_graphs(neighbours, n_neighbors).values())

@@ -1,0 +1,61 @@
+"""What the neighbours say about every sample's class, in every world.
+
+Propagation is linear, so that the labels of each fold are spread once: the solution from which two folds are
+hidden is the sum of the others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.cross_fitting import FoldWorlds
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
+
+ALPHA = 0.5  # short range: generic embeddings want neighbours, not neighbours' neighbours
+FLOOR = 0.1  # votes that are spread over all classes, so that a class nobody voted for keeps a share
+_SOLVER_BYTES = 256 * 2**20
+
+
+def spread(graph: sparse.csr_array, columns: FloatArray, n_jobs: int | None) -> FloatArray:
+    """(I - S/2)^-1 applied to columns (n, m), some of them at a time to spare memory."""
+    n, m = columns.shape
+    chunk = max(1, _SOLVER_BYTES // (6 * n * 4))
+    result = np.empty((n, m), dtype=np.float32)
+    for first in range(0, m, chunk):
+        part = slice(first, first + chunk)
+        solution = conjugate_gradient(graph, ALPHA, columns[:, part], tol=1e-2, max_iter=20, n_jobs=n_jobs)
+        result[:, part] = solution.values
+    return result
+
+
+def log_shares(solution: FloatArray) -> FloatArray:
+    """Logarithms of the solution's rows, clipped at 0 and brought to sum 1, with a floor under them."""
+    shares = np.maximum(solution, 0)
+    shares /= np.maximum(shares.sum(axis=-1, keepdims=True), 1e-12)
+    shares += FLOOR / shares.shape[-1]
+    return np.log(shares, out=shares)
+
+
+def spread_folds(
+    graph: sparse.csr_array, codes: IntArray, n_classes: int, worlds: FoldWorlds, n_jobs: int | None
+) -> FloatArray:
+    """(n, folds, C) the labels of every fold, spread by themselves."""
+    n = len(codes)
+    heard = np.flatnonzero(codes != MISSING)
+    by_fold = np.zeros((n, worlds.n_folds, n_classes), dtype=np.float32)
+    by_fold[heard, worlds.folds[heard], codes[heard]] = 1
+    return spread(graph, by_fold.reshape(n, -1), n_jobs).reshape(by_fold.shape)
+
+
+def seen_from_worlds(by_fold: FloatArray, own_folds: IntArray) -> FloatArray:
+    """(n, folds, C) log shares without the sample's fold and the world's; meaningless in its own world."""
+    heard = by_fold.sum(axis=1) - by_fold[np.arange(len(by_fold)), own_folds]
+    return log_shares(heard[:, None, :] - by_fold)
+
+
+def spread_targets(graph: sparse.csr_array, targets: FloatArray, n_jobs: int | None) -> FloatArray:
+    """(n, folds, C) log shares of soft targets (n, folds, C), spread in every world by itself."""
+    return log_shares(spread(graph, targets.reshape(len(targets), -1), n_jobs).reshape(targets.shape))

@@ -1,0 +1,86 @@
+"""What may be passed to the noise-aware estimator besides features and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
+from laplaceconfidence.data.labels import MISSING, distinct_labels, encode_labels
+from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.validation import check_finite, check_same_length, must_be
+
+_ROUNDING = 1e-3
+
+
+def audited_column(audited: Any, n_samples: int) -> NDArray[Any] | None:
+    """Verified labels as one value a sample, ``None`` where a sample was not verified.
+
+    ``audited`` is a mapping from row number to verified label, or a column with gaps.
+    """
+    if audited is None:
+        return None
+    if isinstance(audited, Mapping):
+        column = np.full(n_samples, None, dtype=object)
+        for row, label in audited.items():
+            if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not 0 <= row < n_samples:
+                raise must_be("audited", f"keyed by row numbers from 0 to {n_samples - 1}", row)
+            column[int(row)] = label.item() if isinstance(label, np.generic) else label
+        return column
+    column = to_numpy(audited)
+    if column.ndim != 1:
+        raise must_be(
+            "audited", "a mapping from row to label, or one label a sample", f"shape {column.shape}"
+        )
+    check_same_length("y", n_samples, "audited", len(column))
+    return column
+
+
+def encode_audited(
+    column: NDArray[Any] | None, y: Any, missing_label: object
+) -> tuple[NDArray[Any] | None, IntArray | None]:
+    """All classes, those that only a verified label names included, and the codes of the verified labels."""
+    if column is None:
+        return None, None
+    if encode_labels(column, missing_label=missing_label, parameter="audited").class_values.size == 0:
+        return None, None
+    classes = distinct_labels(("y", y), ("audited", column), missing_label=missing_label)
+    codes = encode_labels(column, classes=classes, missing_label=missing_label, parameter="audited").codes
+    return classes, codes
+
+
+def check_pred_probs(pred_probs: Any, n_samples: int, n_classes: int) -> FloatArray | None:
+    """Class probabilities (n, C) in the order of the classes, rows summing to 1."""
+    if pred_probs is None:
+        return None
+    values = to_numpy(pred_probs)
+    if values.ndim != 2 or values.dtype.kind not in "fiub":
+        raise must_be(
+            "pred_probs", "a matrix of class probabilities", f"{values.dtype} of shape {values.shape}"
+        )
+    check_same_length("y", n_samples, "pred_probs", len(values))
+    if values.shape[1] != n_classes:
+        raise must_be(
+            "pred_probs", f"one column for each of the {n_classes} classes", f"shape {values.shape}"
+        )
+    values = values.astype(np.float64)
+    check_finite(values, "pred_probs")
+    sums = values.sum(axis=1)
+    if values.min() < 0 or np.abs(sums - 1).max() > _ROUNDING:
+        row = int(np.argmax((values.min(axis=1) < 0) | (np.abs(sums - 1) > _ROUNDING)))
+        raise InvalidInputError(
+            f"The 'pred_probs' parameter must be probabilities: none negative, every row summing to 1. "
+            f"Row {row} has the smallest value {values[row].min():g} and the sum {sums[row]:g}. "
+            "Apply a softmax to logits first."
+        )
+    return np.asarray(values / sums[:, None])
+
+
+def labels_to_learn(given: IntArray, audited: IntArray | None) -> IntArray:
+    """The verified label where there is one, else the given one."""
+    if audited is None:
+        return given
+    return np.where(audited != MISSING, audited, given)

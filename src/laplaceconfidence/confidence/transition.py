@@ -1,0 +1,79 @@
+"""The noise: T[z, y] is the probability that a sample of true class z was given the label y.
+
+``candidates`` are those of candidate_classes.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+
+TINY = 1e-12
+
+
+def uniform_noise(rate: float, base: FloatArray) -> FloatArray:
+    """T = (1 - rate) I + rate 1 base': a wrong label is drawn from ``base``, whatever the true class."""
+    n_classes = len(base)
+    return (1 - rate) * np.eye(n_classes) + rate * np.tile(base, (n_classes, 1))
+
+
+def chance_of_given(transition: FloatArray, codes: IntArray, candidates: IntArray | None) -> FloatArray:
+    """(n, R) probability of the given label under every candidate class."""
+    if candidates is None:
+        return np.ascontiguousarray(transition.T)[codes]
+    n_classes = len(transition)
+    other = (transition.sum(axis=0) - transition.diagonal()) / max(1, n_classes - 1)
+    return np.vstack([transition, other])[candidates, codes[:, None]]
+
+
+def posterior(
+    probabilities: FloatArray, transition: FloatArray, codes: IntArray, candidates: IntArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """p(true class | x, given label) as (n, R) and p(given label | x) as (n,)."""
+    joint = probabilities * chance_of_given(transition, codes, candidates)
+    evidence = joint.sum(axis=1)
+    joint /= np.maximum(evidence, TINY)[:, None]
+    return joint, evidence
+
+
+def pair_counts(
+    posteriors: FloatArray, codes: IntArray, n_classes: int, candidates: IntArray | None
+) -> FloatArray:
+    """(C, C) expected number of samples by true class and given label."""
+    n = len(posteriors)
+    if candidates is None:
+        by_label = sparse.csr_array((np.ones(n), (codes, np.arange(n))), shape=(n_classes, n))
+        return np.ascontiguousarray((by_label @ posteriors).T)
+    cells = candidates * n_classes + codes[:, None]
+    size = (n_classes + 1) * n_classes
+    counts = np.bincount(cells.ravel(), weights=posteriors.ravel(), minlength=size)
+    return np.asarray(counts.reshape(n_classes + 1, n_classes)[:-1], dtype=np.float64)
+
+
+def fit_transition(
+    probabilities: FloatArray,
+    codes: IntArray,
+    prior_counts: FloatArray,
+    candidates: IntArray | None,
+    start: FloatArray | None = None,
+    n_steps: int = 20,
+) -> FloatArray:
+    """EM for T with the class probabilities held fixed; ``prior_counts`` (C, C) are added to the counts."""
+    transition = prior_counts / prior_counts.sum(axis=1, keepdims=True) if start is None else start
+    for _ in range(n_steps):
+        posteriors, _ = posterior(probabilities, transition, codes, candidates)
+        counts = pair_counts(posteriors, codes, len(transition), candidates) + prior_counts
+        transition = counts / counts.sum(axis=1, keepdims=True)
+    return np.asarray(transition)
+
+
+def is_diagonal_dominant(transition: FloatArray, row_counts: FloatArray, fewest: float = 30.0) -> bool:
+    """Whether the true label is about the most frequent one in every class that has enough samples to tell.
+
+    A matrix that breaks this has renamed the classes: likelihood alone cannot tell the names apart.
+    """
+    counted = row_counts >= fewest
+    own = np.diag(transition)[counted]
+    return bool((own >= 0.5 * transition[counted].max(axis=1)).all()) if counted.any() else True

@@ -1,0 +1,65 @@
+"""The last word on every label: small classes lean on the others, verified labels correct all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.calibration import LogOddsCalibration, fit_calibration, shrunk_by_class
+from laplaceconfidence.confidence.noise_reading import Reading
+from laplaceconfidence.data.labels import MISSING
+
+FEWEST_AUDITED = 50  # verified labels from which the rest is calibrated
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What goes with the confidences that were written into the reading."""
+
+    cautious: FloatArray  # (rows,)
+    noise_rate: float
+    bracket: tuple[float, float]
+    identifiable: bool
+    calibration: LogOddsCalibration | None
+
+
+def calibrate_reading(
+    reading: Reading,
+    cautious: FloatArray,
+    given: IntArray,
+    verified: IntArray | None,
+    n_classes: int,
+    *,
+    fallback: bool,
+) -> Verdict:
+    """Write calibrated confidences into ``reading``; ``cautious`` ones follow the same way.
+
+    Where the data could not even support a pool (``fallback``), no label may be wrong for all we know.
+    """
+    low, high = reading.bracket
+    low = 0.0 if fallback else low
+    identifiable = reading.identifiable and not fallback
+    codes = given[reading.rows]
+    if not identifiable:
+        cautious = reading.confidence
+    reading.replace_confidence(shrunk_by_class(reading.confidence, codes, n_classes))
+    cautious = shrunk_by_class(cautious, codes, n_classes)
+    calibration = None
+    if verified is not None:
+        known = verified[reading.rows] != MISSING
+        right = verified[reading.rows][known] == codes[known]
+        if (n_known := int(known.sum())) >= FEWEST_AUDITED:
+            calibration = fit_calibration(reading.confidence[known], right, trusted=identifiable)
+            reading.replace_confidence(calibration(reading.confidence))
+            cautious = calibration(cautious)
+            rate = 1 - float(reading.confidence.mean())
+            error = 2 * float(np.sqrt(max(rate * (1 - rate), 1 / n_known) / n_known))
+            low, high = max(0.0, rate - error), min(1.0, rate + error)
+            identifiable = True
+        certain = reading.confidence.copy()
+        certain[known] = cautious[known] = right
+        reading.replace_confidence(certain)
+    rate = 1 - float(reading.confidence.mean())
+    return Verdict(cautious, rate, (min(low, rate), max(high, rate)), identifiable, calibration)

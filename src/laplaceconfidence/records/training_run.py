@@ -1,0 +1,127 @@
+"""A training run read back from its folder, without torch.
+
+``training.run_folder`` says what is written. Two files are read if they are there: ``truth.parquet`` (``id``,
+``true_label`` and ``split``, "train" or "test") where true labels are known, and ``features.npz`` with the
+features ``before`` and ``after`` training of the samples ``rows``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.exceptions import RunFolderError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SETTINGS, METRICS, SUMMARY = "settings.json", "metrics.jsonl", "summary.json"
+TRUTH, FEATURES = "truth.parquet", "features.npz"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearnedFeatures:
+    """Features of some training samples before and after training."""
+
+    rows: IntArray
+    before: FloatArray
+    after: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRun:
+    """A training run, finished or not; tables are loaded when they are asked for."""
+
+    folder: Path
+    settings: dict[str, Any]
+    metrics: list[dict[str, Any]]  # one entry a round
+    summary: dict[str, Any] | None  # None while the run is not finished
+
+    @cached_property
+    def seconds(self) -> float | None:
+        lines = _read_lines(self.folder / "timings.jsonl")
+        return float(sum(line["seconds"] for line in lines)) if lines else None
+
+    @cached_property
+    def confidences(self) -> dict[int, pd.DataFrame]:
+        """By round: ``id`` and the confidence each network was trained with."""
+        paths = sorted((self.folder / "confidences").glob("round-*.parquet"))
+        return {int(path.stem.removeprefix("round-")): _read_table(path) for path in paths}
+
+    @cached_property
+    def refined_labels(self) -> pd.DataFrame | None:
+        """``id``, ``given_label``, ``confidence``, ``refined_label`` and ``held_out`` of every sample."""
+        return self._table("refined_labels.parquet")
+
+    @cached_property
+    def predictions(self) -> pd.DataFrame | None:
+        return self._table("predictions.parquet")
+
+    @cached_property
+    def test_predictions(self) -> pd.DataFrame | None:
+        return self._table("test_predictions.parquet")
+
+    @cached_property
+    def truth(self) -> pd.DataFrame | None:
+        return self._table(TRUTH)
+
+    @cached_property
+    def features(self) -> LearnedFeatures | None:
+        path = self.folder / FEATURES
+        if not path.is_file():
+            return None
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return LearnedFeatures(arrays["rows"], arrays["before"], arrays["after"])
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            raise RunFolderError(f"{path} cannot be read ({error}): the run is damaged.") from error
+
+    def _table(self, name: str) -> pd.DataFrame | None:
+        path = self.folder / name
+        return _read_table(path) if path.is_file() else None
+
+
+def is_training_run(folder: Path) -> bool:
+    """Whether ``folder`` looks like that of a training run."""
+    return (folder / SETTINGS).is_file()
+
+
+def read_training(folder: Path) -> TrainingRun:
+    """The training run in ``folder``, as far as it has come."""
+    path = folder / SETTINGS
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{path} cannot be read ({error}): the run is damaged.") from error
+    metrics = _read_lines(folder / METRICS)
+    if not metrics:
+        raise RunFolderError(f"The run in {folder} has not finished a round yet: there is nothing to report.")
+    summary = None
+    if (folder / SUMMARY).is_file():
+        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    return TrainingRun(folder, settings, metrics, summary)
+
+
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        return []
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{path} cannot be read ({error}): the run is damaged.") from error
+
+
+def _read_table(path: Path) -> pd.DataFrame:
+    import pandas as pd
+    import pyarrow as pa
+
+    try:
+        return pd.read_parquet(path)
+    except (OSError, pa.ArrowException) as error:
+        raise RunFolderError(f"{path} cannot be read ({error}): the run is damaged.") from error
