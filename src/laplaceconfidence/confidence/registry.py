@@ -9,6 +9,7 @@ from laplaceconfidence.confidence.knn_vote import KNNVote
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
 from laplaceconfidence.confidence.largest_component import LargestComponent
 from laplaceconfidence.confidence.loss_mixture import GaussianLossMixture
+from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.confidence.normalized_margin import NormalizedMargin
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator, Evidence
 from laplaceconfidence.confidence.refined_cross_entropy import RefinedCrossEntropy
@@ -25,6 +26,7 @@ class EstimatorClass(Protocol):
 
 
 ESTIMATORS: dict[str, EstimatorClass] = {
+    "noise-aware": NoiseAwareConfidence,
     "laplace": LaplaceConfidence,
     "knn-vote": KNNVote,
     "gaussian-mixture": GaussianLossMixture,
