@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
+from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.feature_vectors import check_feature_vectors
-from laplaceconfidence.confidence.given_labels import at_given_labels
+from laplaceconfidence.confidence.given_labels import at_given_labels, check_contrasting_labels
+from laplaceconfidence.confidence.node_weights import check_node_weights, self_similarity
 from laplaceconfidence.confidence.protocol import Evidence
 from laplaceconfidence.confidence.settings_search import (
     PAPER_NEIGHBORS,
@@ -25,8 +25,8 @@ from laplaceconfidence.confidence.settings_search import (
     settle_settings,
 )
 from laplaceconfidence.confidence.softmax import clipped_softmax
-from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
-from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.features.scale import principal_axes, project, unit_length
 from laplaceconfidence.graph.affinity import (
     GRAPH_KINDS,
@@ -45,7 +45,6 @@ from laplaceconfidence.solve.propagation import propagate_labels
 from laplaceconfidence.stages import StageTimer, observing, stage
 from laplaceconfidence.validation import (
     check_choice,
-    check_finite,
     check_integer,
     check_real,
     check_same_length,
@@ -144,11 +143,11 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
         timer = StageTimer()
         with observing(timer):
             unit = None if X is None else self._prepared_features(X, reset=True)
-            labels = self._checked_labels(y)
+            labels = check_contrasting_labels(y, self.missing_label)
             n = len(labels.codes)
             if unit is not None:
                 check_same_length("X", len(unit), "y", n)
-            weights = _checked_weights(sample_weight, n)
+            weights = check_node_weights(sample_weight, n)
             heard_codes = labels.codes if weights is None else np.where(weights > 0, labels.codes, MISSING)
             affinity, order = self._build_graph(unit, knn_graph, heard_codes, len(labels.class_values))
             result = propagate_labels(
@@ -159,7 +158,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 node_weights=weights,
-                self_similarity=None if weights is None else _self_similarity(unit, affinity),
+                self_similarity=None if weights is None else self_similarity(unit, affinity),
                 order=order,
                 n_jobs=self.n_jobs,
             )
@@ -228,36 +227,6 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
         check_choice(self.dtype, "dtype", ("auto", "float32", "float64"))
         check_choice(self.knn_graph_kind, "knn_graph_kind", GRAPH_KINDS)
 
-    def _checked_labels(self, y: Any) -> EncodedLabels:
-        if y is None:
-            raise InvalidInputError("LaplaceConfidence requires y to be passed, but the target y is None.")
-        given = to_numpy(y)
-        labels = encode_labels(
-            column_or_1d(given, warn=True) if given.ndim == 2 else given,
-            missing_label=self.missing_label,
-            parameter="y",
-        )
-        n_classes = len(labels.class_values)
-        if n_classes < 2:
-            found = f"{n_classes} class{'es' * (n_classes != 1)}: {labels.class_values.tolist()}"
-            raise must_be("y", "labels of at least two classes", found)
-        counts = np.bincount(labels.codes[labels.codes != MISSING], minlength=n_classes)
-        if (alone := counts == 1).any():
-            names = ", ".join(str(value) for value in labels.class_values[alone][:5])
-            warnings.warn(
-                f"{alone.sum()} of {n_classes} classes have a single member ({names}): nothing else in the "
-                "data can speak for those labels, so their confidence is low whether they are right or not.",
-                LaplaceConfidenceWarning,
-                stacklevel=3,
-            )
-        if self.missing_label is None and n_classes > 2 and labels.class_values[0] == -1:
-            warnings.warn(
-                "The label -1 is taken as a class. Pass missing_label=-1 if it means that there is no label.",
-                LaplaceConfidenceWarning,
-                stacklevel=3,
-            )
-        return labels
-
     def _prepared_features(self, X: Any, *, reset: bool) -> FloatArray:
         """Checked, reduced as asked, and of unit length; fitted with ``reset``, applied without."""
         with stage("features"):
@@ -322,23 +291,3 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
         chosen = settings.n_neighbors or PAPER_NEIGHBORS
         self._n_votes = chosen if isinstance(self.n_neighbors, str) else self.n_neighbors
         return settings.n_neighbors
-
-
-def _self_similarity(unit: FloatArray | None, affinity: Any) -> FloatArray:
-    """What a sample says to its own copy: 1 for a unit vector, else as much as to its closest neighbour."""
-    own = affinity.max(axis=1).toarray().ravel() if unit is None else (unit != 0).any(axis=1)
-    return np.asarray(own, dtype=np.float64)
-
-
-def _checked_weights(sample_weight: Any, n: int) -> FloatArray | None:
-    if sample_weight is None:
-        return None
-    weights = to_numpy(sample_weight)
-    if weights.ndim != 1:
-        raise must_be("sample_weight", "one-dimensional, one weight a sample", f"shape {weights.shape}")
-    check_same_length("sample_weight", len(weights), "y", n)
-    weights = weights.astype(np.float64)
-    check_finite(weights, "sample_weight")
-    if weights.min() < 0 or weights.max() == 0:
-        raise must_be("sample_weight", "non-negative weights, not all zero", float(weights.min()))
-    return weights
