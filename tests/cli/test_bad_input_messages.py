@@ -198,7 +198,7 @@ CASES: dict[str, Case] = {
     "pickle": (lambda f: (f / "d.pkl").write_bytes(b"\x80\x04."), "audit d.pkl", ["d.pkl", "pickle"]),
     "no source": (lambda f: None, "audit nowhere.csv", ["nowhere.csv", "existing"]),
     "unknown kind": (lambda f: (f / "d.docx").touch(), "audit d.docx", ["d.docx", ".parquet"]),
-    "images alone": (images, "audit d", ["needs features", "images", "embed"]),
+    "images alone": (images, "audit d", ["d/cat/1.png", "cannot be decoded", "--skip-bad"]),
     "folder taken": (taken, f"{ARCHIVE} --out thesis --overwrite", ["thesis", "chapter.tex"]),
     "folder is file": (file_in_the_way, f"{ARCHIVE} --out file", ["output folder", "file"]),
     "folder below file": (file_in_the_way, f"{ARCHIVE} --out file/x", ["cannot be written"]),

@@ -1,18 +1,27 @@
 """``laplaceconfidence demo``: it works, says what it should, and overwrites nothing."""
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from laplaceconfidence.cli.demo_experiment import DemoOutcome, run_demo
+from laplaceconfidence.cli.demo_training import TrainingOutcome
 from laplaceconfidence.records import read_audit
 
 
 @pytest.fixture(scope="module")
 def outcome() -> DemoOutcome:
     return run_demo(seed=0)
+
+
+@pytest.fixture(autouse=True)
+def trained_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training takes a minute: its outcome stands here, the experiment itself is in test_demo_training."""
+    outcome = TrainingOutcome(plain=0.372, robust=0.969, n_train=1438, n_wrong=1008, n_test=359)
+    monkeypatch.setattr("laplaceconfidence.cli.demo_training.run_training_demo", lambda seed: outcome)
 
 
 def test_the_mistakes_are_found_and_correcting_them_pays(outcome: DemoOutcome) -> None:
@@ -39,8 +48,25 @@ def test_it_is_told_in_plain_words(
     )
     for word in ("kNN vote", "Gaussian mixture of losses", "AUROC", "corrected labels", "true labels"):
         assert word in told
+    assert "about 7 of 10 answers in the exercise book were wrong" in told
+    assert "a computer reads 37 of 100 new digits" in told
+    assert "it reads 97 of 100" in told
     record = read_audit(tmp_path / "laplaceconfidence-demo").record
-    assert record.source == {"source": "digits", "demo": True, "seed": 0}
+    assert record.source == {"source": "data.npz", "demo": True, "seed": 0}
+    assert (tmp_path / "laplaceconfidence-demo" / "report.html").is_file()
+    assert "laplaceconfidence review laplaceconfidence-demo" in told
+
+
+def test_training_can_be_left_out_and_needs_torch(
+    run: Any, outcome: DemoOutcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laplaceconfidence.cli.demo_experiment.run_demo", lambda seed: outcome)
+    assert "exercise book" not in run("demo", "--no-training").stdout
+    monkeypatch.setitem(sys.modules, "torch", None)
+    done = run("demo")
+    assert done.exit_code == 0
+    assert "exercise book" not in done.stdout
+    assert "pip install 'laplaceconfidence[train]'" in done.stderr
 
 
 def test_it_replaces_earlier_demonstrations_and_nothing_else(

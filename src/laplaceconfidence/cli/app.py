@@ -9,6 +9,10 @@ import typer
 from laplaceconfidence.cli.audit import audit
 from laplaceconfidence.cli.console import output
 from laplaceconfidence.cli.demo import demo
+from laplaceconfidence.cli.export import export
+from laplaceconfidence.cli.report import report
+from laplaceconfidence.cli.review import review
+from laplaceconfidence.cli.train import train
 
 app = typer.Typer(
     name="laplaceconfidence",
@@ -21,7 +25,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("audit")(audit)
+app.command("train")(train)
 app.command("demo")(demo)
+app.command("report")(report)
+app.command("review")(review)
+app.command("export")(export)
 
 
 def _show_version(wanted: bool) -> None:

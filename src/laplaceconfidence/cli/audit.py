@@ -13,6 +13,8 @@ from laplaceconfidence.cli.numbers import count_number, number_or_word, real_num
 from laplaceconfidence.cli.progress import showing_progress
 
 DATA, EVIDENCE, METHOD, RESULT = "The data", "Other evidence", "The method", "The result"
+IMAGES = "Images without features"
+SECOND = "A second set"
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -23,8 +25,14 @@ A table with a label column and embeddings in the columns emb_0, emb_1, ...:
 Arrays under the keys 'features' and 'labels', reduced to 64 components first:
 [cyan]laplaceconfidence audit embeddings.npz --n-components 64[/cyan]
 
-A folder of images, one sub-folder a class, with embeddings of any network:
+A folder of images, one sub-folder a class; a small network learns their features first:
+[cyan]laplaceconfidence audit photos/ --image-size 64[/cyan]
+
+The same with embeddings of any network:
 [cyan]laplaceconfidence audit photos/ --features embeddings.npy --out photos-audit[/cyan]
+
+Which training samples are in the test data as well:
+[cyan]laplaceconfidence audit train.npz --test test.npz[/cyan]
 
 Out-of-fold class probabilities of your own model in place of features:
 [cyan]laplaceconfidence audit data.csv --pred-probs p.npy --estimator normalized-margin[/cyan]
@@ -36,8 +44,8 @@ def audit(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A .npz, .npy, .csv, .tsv or .parquet file, a folder of images, CIFAR as published, "
-            "or 'digits'.",
+            help="A .npz, .npy, .csv, .tsv or .parquet file, a folder of images, CIFAR or WebVision as "
+            "published, or 'digits', 'cifar10', 'cifar100'.",
         ),
     ],
     label: Annotated[
@@ -83,6 +91,24 @@ def audit(
     ] = None,
     split: Annotated[
         str | None, typer.Option(help="Part of CIFAR: train, test or all.", rich_help_panel=DATA)
+    ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="Test data, read with the same options: which audited samples are in it as well?",
+            rich_help_panel=SECOND,
+        ),
+    ] = None,
+    test_features: Annotated[
+        str | None,
+        typer.Option(help="As --features, where those of the test data differ.", rich_help_panel=SECOND),
+    ] = None,
+    test_labels: Annotated[
+        str | None, typer.Option(help="File with the labels of the test data.", rich_help_panel=SECOND)
+    ] = None,
+    test_split: Annotated[
+        str | None, typer.Option(help="Part of CIFAR for the test data.", rich_help_panel=SECOND)
     ] = None,
     pred_probs: Annotated[
         Path | None,
@@ -149,6 +175,40 @@ def audit(
             parser=count_number, metavar="<int>", help="Seed of all that is random.", rich_help_panel=METHOD
         ),
     ] = 0,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            help="Network that learns the features: small_cnn (default), preact_resnet18, "
+            "inception_resnet_v2, or package.module:factory.",
+            rich_help_panel=IMAGES,
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number, metavar="<int>", help="Passes over the images.", rich_help_panel=IMAGES
+        ),
+    ] = None,
+    image_size: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number,
+            metavar="<int>",
+            help="Side in pixels that image files are resized to.",
+            rich_help_panel=IMAGES,
+        ),
+    ] = None,
+    skip_bad: Annotated[
+        bool | None,
+        typer.Option(
+            "--skip-bad",
+            help="Leave out images that cannot be decoded, and list them.",
+            rich_help_panel=IMAGES,
+        ),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="auto, cpu, cuda, cuda:0 or mps.", rich_help_panel=IMAGES)
+    ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -165,6 +225,15 @@ def audit(
             parser=count_number, metavar="<int>", help="How many suspects to show.", rich_help_panel=RESULT
         ),
     ] = 10,
+    decisions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="A reviewed audit of the same data: what was decided there is certain, and the confidence "
+            "of the rest is updated from it.",
+            rich_help_panel=EVIDENCE,
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -206,7 +275,16 @@ def audit(
     }
     with edge() as warnings:
         from laplaceconfidence.audit.issues import audit as find_issues
+        from laplaceconfidence.cli.decisions import decisions_for
         from laplaceconfidence.cli.evidence_files import load_graph, load_probabilities
+        from laplaceconfidence.cli.image_features import (
+            ImageFeatures,
+            ImageOptions,
+            describes_itself,
+            learn_features,
+            tell_skipped,
+        )
+        from laplaceconfidence.cli.second_set import read_second_set
         from laplaceconfidence.cli.summary import show_summary
         from laplaceconfidence.data.readers import read_dataset
         from laplaceconfidence.records import write_audit
@@ -215,15 +293,28 @@ def audit(
 
         folder = out or Path(f"laplaceconfidence-audit-{_stem(source)}")
         check_place(folder, overwrite=overwrite)
+        image_options = ImageOptions(network, epochs, device, image_size, skip_bad)
         given = {name: value for name, value in read_options.items() if value is not None}
         with showing_progress():
             with stage("reading"):
                 dataset = read_dataset(source, **given)
+                second = read_second_set(
+                    test, given, features=test_features, labels=test_labels, split=test_split
+                )
+            learned = ImageFeatures(dataset)
+            if pred_probs is None and knn_graph is None and not describes_itself(dataset):
+                learned = learn_features(dataset, image_options, seed=seed, n_jobs=n_jobs)
+            else:
+                image_options.refuse()
+            decided = decisions_for(learned.dataset, decisions)
             result = find_issues(
-                dataset,
+                learned.dataset,
+                audited=decided.labels,
+                recalibrate=decided.recalibrate,
                 estimator=estimator,
                 pred_probs=None if pred_probs is None else load_probabilities(pred_probs),
                 knn_graph=None if knn_graph is None else load_graph(knn_graph),
+                test=second,
                 threshold=threshold,
                 random_state=seed,
                 **{name: value for name, value in settings.items() if value is not None},
@@ -232,10 +323,14 @@ def audit(
                 run = write_audit(
                     result,
                     folder,
-                    source=_described(source, given, {"pred_probs": pred_probs, "knn_graph": knn_graph}),
+                    source=_described(source, given, {"pred_probs": pred_probs, "knn_graph": knn_graph})
+                    | ({"test": _full(test)} if test else {})
+                    | decided.described
+                    | ({"features_learned_by": learned.described} if learned.described else {}),
                     warnings=tuple(warnings),
                     overwrite=overwrite,
                 )
+        tell_skipped(learned.skipped)
         show_summary(result, run, n_suspects=suspects)
 
 

@@ -1,4 +1,4 @@
-"""``laplaceconfidence demo``: what this is good for, shown in seconds on data that comes along."""
+"""``laplaceconfidence demo``: what this is good for, shown in a minute on data that comes along."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
-from laplaceconfidence.cli.console import output, plain_table
+from laplaceconfidence.cli.console import notices, output, plain_table
 from laplaceconfidence.cli.edge import edge
 from laplaceconfidence.cli.numbers import count_number
 from laplaceconfidence.cli.progress import showing_progress
+from laplaceconfidence.cli.torch_needed import check_torch
 
 if TYPE_CHECKING:
     from laplaceconfidence.cli.demo_experiment import DemoOutcome
@@ -31,10 +33,16 @@ def demo(
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the audit in that folder.")] = False,
+    training: Annotated[
+        bool,
+        typer.Option(
+            "--training/--no-training", help="Also train networks on labels most of which are wrong."
+        ),
+    ] = True,
 ) -> None:
-    """See it work: spoil 40% of the labels of handwritten digits, find them, mend them.
+    """See it work: spoil labels of handwritten digits, find them, mend them, and train in spite of them.
 
-    Takes a few seconds, needs no data and no network.
+    Takes about a minute (seconds without training), needs no data and no internet.
     """
     with edge() as warnings:
         from laplaceconfidence.cli.demo_experiment import run_demo
@@ -50,12 +58,48 @@ def demo(
         run = write_audit(
             outcome.result,
             folder,
-            source={"source": "digits", "demo": True, "seed": seed},
+            source={"demo": True, "seed": seed},
             warnings=tuple(warnings),
             overwrite=replaces,
+            keep_data=True,
         )
         _show(outcome)
         show_files(output(), run)
+        if training:
+            _show_training(seed)
+        _show_report(folder)
+
+
+def _show_training(seed: int) -> None:
+    """Train on labels most of which are wrong; without torch, say how to get it."""
+    from laplaceconfidence.cli import demo_training
+    from laplaceconfidence.exceptions import MissingDependencyError
+
+    output().print()
+    try:
+        check_torch("The next part of the demonstration, which trains networks,")
+    except MissingDependencyError as missing:
+        notices().print(Text(str(missing)), soft_wrap=True)
+        return
+    with showing_progress():
+        outcome = demo_training.run_training_demo(seed)
+    demo_training.show_training_outcome(outcome)
+
+
+def _show_report(folder: Path) -> None:
+    """Write a page to look at, and say how to go on from here."""
+    from laplaceconfidence.report import write_report
+
+    with showing_progress():
+        report = write_report(folder)
+    console = output()
+    console.print()
+    for words, what in (
+        ("Look at it:", f"open {report.path} in a browser"),
+        ("Decide label by label:", f"laplaceconfidence review {folder}"),
+        ("Take what you decided:", f"laplaceconfidence export {folder}"),
+    ):
+        console.print(Text.assemble((f"{words:<24}", "bold"), what), soft_wrap=True)
 
 
 def _free_folder() -> Path:

@@ -19,7 +19,7 @@ from laplaceconfidence.stages import stage
 NOISE_RATE = 0.4
 TEST_SHARE = 0.25
 # Pixels are no learned features and there are about 135 digits a class: a short-range graph suits both.
-SHORT_RANGE = {"n_neighbors": 10, "alpha": 0.9}
+SHORT_RANGE: dict[str, Any] = {"n_neighbors": 10, "alpha": 0.9}
 
 
 @dataclass(frozen=True, slots=True)

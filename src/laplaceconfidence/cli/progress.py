@@ -11,7 +11,10 @@ from laplaceconfidence.cli.console import notices
 from laplaceconfidence.stages import observing
 
 WORDS = {
+    "downloading": "Downloading",
     "reading": "Reading the data",
+    "decoding": "Decoding images",
+    "training": "Training",
     "features": "Preparing the features",
     "index": "Building a search index",
     "neighbours": "Finding neighbours",
@@ -30,11 +33,17 @@ class ProgressObserver:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._running: dict[str, TaskID] = {}
+        self._done: dict[str, TaskID] = {}
 
     def started(self, name: str, total: int | None) -> None:
-        if name not in UNSEEN:
-            words = WORDS.get(name, name.capitalize())
-            self._running[name] = self._progress.add_task(words, total=total)
+        if name in UNSEEN:
+            return
+        if name in self._done:  # a stage that comes again, such as those of every epoch, keeps its line
+            task = self._done.pop(name)
+            self._progress.reset(task, total=total)
+        else:
+            task = self._progress.add_task(WORDS.get(name, name.capitalize()), total=total)
+        self._running[name] = task
 
     def advanced(self, name: str, amount: int) -> None:
         if name in self._running:
@@ -42,7 +51,7 @@ class ProgressObserver:
 
     def finished(self, name: str, seconds: float) -> None:
         if name in self._running:
-            task = self._running.pop(name)
+            task = self._done[name] = self._running.pop(name)
             self._progress.update(task, total=1, completed=1)
 
 

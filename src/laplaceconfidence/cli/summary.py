@@ -26,6 +26,8 @@ def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int) -> None
     console.print(Text(_background(result, run), style="dim"))
     if (comparison := _against_truth(result)) is not None:
         console.print(comparison)
+    if (found := beyond_labels(result)) is not None:
+        console.print(found)
     if result.n_issues:
         tables = [_class_table(result)]
         tables += [_pair_table(result)] * (len(result.confused_pairs) > 0)
@@ -50,6 +52,23 @@ def headline(result: AuditResult) -> str:
     if n_missing:
         sentence += f" {count(n_missing, 'sample')} without a label got a suggestion."
     return sentence
+
+
+def beyond_labels(result: AuditResult) -> str | None:
+    """Samples of no class, copies and leaks, in a sentence; nothing where they were not looked for."""
+    table = result.table
+    if "is_outlier_issue" not in table:
+        return None
+    n_sets = table["near_duplicate_set"].nunique()
+    copies = (
+        f"{count(int(table['is_near_duplicate_issue'].sum()), 'sample')} in {count(n_sets, 'set')} of copies"
+    )
+    if n_conflicts := table.loc[table["has_conflicting_duplicate"], "near_duplicate_set"].nunique():
+        copies += f" ({n_conflicts:,} with labels that differ)"
+    parts = [f"{count(int(table['is_outlier_issue'].sum()), 'sample')} far from everything", copies]
+    if "is_leaked" in table:
+        parts.append(f"{count(int(table['is_leaked'].sum()), 'sample')} also in the test data")
+    return f"Beyond labels: {', '.join(parts)}."
 
 
 def show_files(console: Console, run: AuditRun) -> None:

@@ -15,32 +15,51 @@ from laplaceconfidence.validation import check_integer, must_be
 MAX_PIXELS = 64_000_000
 """Images beyond this are refused: a file of a few bytes may claim any size."""
 
+# What people keep photographs in. Pillow knows many more, some of which run other programs.
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+
 
 def load_image(path: str | Path, size: int | tuple[int, int] | None = None) -> ByteImages:
     """The image of a file, upright, as (height, width, 3) bytes; ``size`` resizes it to (height, width)."""
+    from PIL import Image
+
+    upright = _decoded(path)
+    if size is not None:
+        height, width = _height_and_width(size)
+        upright = upright.resize((width, height), Image.Resampling.BILINEAR)
+    return np.asarray(upright, dtype=np.uint8)
+
+
+def load_thumbnail(path: str | Path, longest: int) -> ByteImages:
+    """The image of a file, upright, reduced to ``longest`` pixels on its longer side where it is larger."""
+    upright = _decoded(path, longest)
+    upright.thumbnail((longest, longest))
+    return np.asarray(upright, dtype=np.uint8)
+
+
+def _decoded(path: str | Path, longest: int | None = None) -> Any:
+    """The image, upright and in colours, as Pillow has it; at least ``longest`` pixels if they will do."""
     from PIL import Image, ImageOps
 
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise DataFormatError(
                     f"The image {path} has {image.width} x {image.height} pixels, more than the {MAX_PIXELS} "
                     "that are decoded. Make it smaller."
                 )
+            if longest is not None:
+                image.draft("RGB", (longest, longest))  # JPEG can be decoded at half, a quarter or an eighth
             upright: Any = ImageOps.exif_transpose(image)
             if upright.mode.startswith("I;16"):  # Pillow would cut 16 bits off at 255 instead of scaling
                 upright = Image.fromarray((np.asarray(upright) >> 8).astype(np.uint8))
-            upright = upright.convert("RGB")
+            return upright.convert("RGB")
     except Image.DecompressionBombError as error:
         raise DataFormatError(f"The image {path} is too large to be decoded: {error}") from error
     except (OSError, ValueError, SyntaxError, EOFError) as error:  # what Pillow raises on damaged files
         raise DataFormatError(
             f"The image {path} cannot be decoded: {error}. Replace or remove the file."
         ) from error
-    if size is not None:
-        height, width = _height_and_width(size)
-        upright = upright.resize((width, height), Image.Resampling.BILINEAR)
-    return np.asarray(upright, dtype=np.uint8)
 
 
 def load_images(paths: Sequence[str | Path], size: int | tuple[int, int] | None = None) -> ByteImages:

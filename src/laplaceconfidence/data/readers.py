@@ -9,12 +9,14 @@ from typing import Any
 from laplaceconfidence.data.array_reader import read_npy, read_npz, read_pair
 from laplaceconfidence.data.arrow_reader import read_huggingface, read_parquet
 from laplaceconfidence.data.cifar import is_cifar_folder, read_cifar_archive, read_cifar_folder
+from laplaceconfidence.data.cifar_download import CIFAR_ARCHIVES, cifar_archive
 from laplaceconfidence.data.csv_reader import read_csv
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.digits import load_digits
 from laplaceconfidence.data.frame_reader import read_frame
 from laplaceconfidence.data.image_folder import read_image_folder
 from laplaceconfidence.data.read_options import ReadOptions
+from laplaceconfidence.data.webvision import VALIDATION_LIST, is_webvision_folder, read_webvision
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.validation import must_be
 
@@ -55,9 +57,11 @@ def read_dataset(
     ``source`` is one of
 
     - a path to an .npz, .npy, .csv, .tsv (also .gz) or .parquet file, to a folder with one sub-folder of
-      images a class, or to CIFAR-10 or CIFAR-100 as published (a folder or the archive, pickled or binary);
+      images a class, to CIFAR-10 or CIFAR-100 as published (a folder or the archive, pickled or binary), or
+      to WebVision 1.0 as published, of which the first 50 classes are read (Mini-WebVision);
     - a pandas frame, a Hugging Face dataset, or a pair (features, labels) of arrays or tensors;
-    - ``"digits"``, the digits of scikit-learn, or a ``NoisyDataset``, which is given back as it is.
+    - ``"digits"``, the digits of scikit-learn; ``"cifar10"`` or ``"cifar100"``, downloaded once; or a
+      ``NoisyDataset``, which is given back as it is.
 
     An option that does not apply to the source is refused.
 
@@ -73,7 +77,8 @@ def read_dataset(
     id, text, path, true_label : columns or keys; by default those called so, where they exist. Relative paths
         start at the folder of their table.
     missing_label : a label that stands for none, besides NaN, None and empty ones.
-    split : 'train' (default), 'test' or 'all' of CIFAR; a split of a Hugging Face ``DatasetDict``.
+    split : 'train' (default), 'test' or 'all' of CIFAR; 'train' or 'test' of WebVision; a split of a Hugging
+        Face ``DatasetDict``.
     """
     options = ReadOptions(
         label=label,
@@ -107,15 +112,27 @@ def read_dataset(
     raise must_be("source", f"one of {kinds}", type(source).__name__)
 
 
+def has_published_test(source: str | Path) -> bool:
+    """Whether ``source`` is a data set that was published with a test part, which ``split="test"`` reads."""
+    path = Path(source)
+    if not path.exists():
+        return str(source) in CIFAR_ARCHIVES
+    if path.is_dir():
+        return is_cifar_folder(path) or (path / VALIDATION_LIST).is_file()
+    return FILE_READERS.get("".join(path.suffixes[-2:]), FILE_READERS.get(path.suffix)) is read_cifar_archive
+
+
 def _read_path(path: Path, options: ReadOptions) -> NoisyDataset:
     try:
         exists = path.exists()
     except OSError:  # a name that no file system takes, or a folder that may not be entered
         exists = False
+    if not exists and str(path) in CIFAR_ARCHIVES:
+        return read_cifar_archive(cifar_archive(str(path)), options)
     if not exists:
-        raise must_be("source", "an existing file or folder, or 'digits'", str(path))
+        raise must_be("source", "an existing file or folder, 'digits', 'cifar10' or 'cifar100'", str(path))
     if path.is_dir():
-        return read_cifar_folder(path, options) if is_cifar_folder(path) else read_image_folder(path, options)
+        return _folder_reader(path)(path, options)
     name = path.name.lower()
     if name.endswith(_PICKLES):
         raise DataFormatError(
@@ -127,6 +144,12 @@ def _read_path(path: Path, options: ReadOptions) -> NoisyDataset:
         if name.endswith(suffix):
             return FILE_READERS[suffix](path, options)
     raise must_be("source", f"a folder or a file of a known kind ({', '.join(FILE_READERS)})", str(path))
+
+
+def _folder_reader(path: Path) -> Reader:
+    if is_cifar_folder(path):
+        return read_cifar_folder
+    return read_webvision if is_webvision_folder(path) else read_image_folder
 
 
 def _is_huggingface(source: Any) -> bool:

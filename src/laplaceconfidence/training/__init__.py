@@ -1,1 +1,25 @@
 """Training that survives wrong labels. Torch is imported in this room and nowhere else."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from laplaceconfidence.exceptions import MissingDependencyError
+
+if TYPE_CHECKING:
+    from laplaceconfidence.training.classifier import RobustClassifier
+
+__all__ = ["RobustClassifier"]
+
+if find_spec("torch") is None:
+    raise MissingDependencyError(
+        "Training needs torch, which is not installed: pip install 'laplaceconfidence[train]'."
+    )
+
+
+def __getattr__(name: str) -> Any:
+    if name != "RobustClassifier":
+        raise AttributeError(f"module 'laplaceconfidence.training' has no attribute {name!r}")
+    return import_module("laplaceconfidence.training.classifier").RobustClassifier

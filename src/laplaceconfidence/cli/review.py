@@ -1,0 +1,69 @@
+"""``laplaceconfidence review``: decide label by label in the browser."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from laplaceconfidence.cli.console import output
+from laplaceconfidence.cli.edge import edge
+
+if TYPE_CHECKING:
+    from laplaceconfidence.records import AuditRun
+    from laplaceconfidence.review.guard import Access
+
+
+def review(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an audit.")],
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to serve at. Any other than this machine's own needs the token that is printed."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 0,
+    reviewer: Annotated[
+        str | None, typer.Option(help="Your name, stored with every decision. Default: your user name.")
+    ] = None,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+) -> None:
+    """Decide label by label in the browser.
+
+    Shows the suspects of an audit, worst first. Every decision is on disk, in RUN/decisions.sqlite, before
+    the page says so: stop with Ctrl+C at any time and go on later. Then write the corrected data set with
+    [cyan]laplaceconfidence export RUN[/cyan].
+    """
+    with edge():
+        from laplaceconfidence.records import read_audit
+        from laplaceconfidence.review.serving import serve
+
+        audit = read_audit(run)
+        serve(
+            audit,
+            host=host,
+            port=port,
+            reviewer=reviewer or _user_name(),
+            open_browser=browser,
+            announce=lambda access: _announce(audit, access),
+        )
+
+
+def _announce(run: AuditRun, access: Access) -> None:
+    console = output()
+    console.print(Text.assemble("Reviewing ", (str(run.folder), "bold"), " at"), soft_wrap=True)
+    console.print(Text(f"  {access.url}", style="bold cyan"), soft_wrap=True)
+    if access.needs_token:
+        console.print("  The address holds the token that opens the page; it is not shown again.")
+        console.print("  It travels unencrypted: use it in networks you trust only.", style="yellow")
+    console.print("Every decision is stored at once. Stop with Ctrl+C.")
+
+
+def _user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a user without a name, as in some containers
+        return "someone"

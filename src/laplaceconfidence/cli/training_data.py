@@ -1,0 +1,147 @@
+"""What ``laplaceconfidence train`` trains and tests on: read, spoilt if a benchmark asks for it, decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.image_files import BadImage, decode_images, has_image_files
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.data.noise import add_noise
+from laplaceconfidence.data.readers import has_published_test, read_dataset
+from laplaceconfidence.data.shared_classes import with_classes_of
+from laplaceconfidence.data.webvision import is_webvision_folder, read_ilsvrc_validation
+from laplaceconfidence.stages import stage
+from laplaceconfidence.training.presets import NoiseSettings
+from laplaceconfidence.validation import must_be
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingSource:
+    """What the user said about the data."""
+
+    source: str
+    read_options: Mapping[str, Any]  # of read_dataset, as far as they were given
+    tests: Sequence[str] = ()
+    test_share: float | None = None
+    noise: NoiseSettings | None = None
+    image_size: int | None = None
+    skip_bad: bool = False
+    n_workers: int | None = None
+    seed: int = 0  # decides which samples are set aside
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedData:
+    """What ``RobustClassifier.fit`` is handed, and what the summary wants to know."""
+
+    train: NoisyDataset  # without the images that were left out
+    tests: dict[str, NoisyDataset] = field(default_factory=dict)  # by what they are called
+    skipped: list[BadImage] = field(default_factory=list)
+
+
+def prepare(wanted: TrainingSource) -> PreparedData:
+    """Read and prepare everything, or say what is wrong with it."""
+    with stage("reading"):
+        dataset = _described_by(read_dataset(wanted.source, **wanted.read_options), wanted)
+        dataset, tests = _with_tests(dataset, wanted)
+    if wanted.noise is not None:
+        noise = wanted.noise
+        dataset = add_noise(dataset, noise.kind, noise.rate, random_state=noise.seed)
+    dataset = replace(dataset, given=None)  # classes by their names from here on
+    if not has_image_files(dataset):
+        _refuse_image_options(dataset, wanted)
+        return PreparedData(dataset, tests)
+    dataset, skipped = _decoded(dataset, wanted)
+    for name, test in tests.items():
+        if has_image_files(test):
+            tests[name], bad = _decoded(test, wanted)
+            skipped = skipped + bad
+    return PreparedData(dataset, tests, skipped)
+
+
+def _described_by(dataset: NoisyDataset, wanted: TrainingSource) -> NoisyDataset:
+    """The data set with what it is trained on: features if they were named, images if there are some."""
+    if "features" in wanted.read_options:
+        return replace(dataset, images=None, sources=None, source_kind=None)
+    if dataset.images is None and dataset.source_kind != "image" and dataset.features is None:
+        what = "texts" if dataset.source_kind == "text" else "labels only"
+        advice = "Embed texts with any model and name the embeddings with --features."
+        raise must_be("source", "data with images or features", f"one with {what}", advice)
+    return dataset
+
+
+def _with_tests(
+    dataset: NoisyDataset, wanted: TrainingSource
+) -> tuple[NoisyDataset, dict[str, NoisyDataset]]:
+    if wanted.tests and wanted.test_share is not None:
+        raise must_be("test_share", "left out where --test names a test set", wanted.test_share)
+    if wanted.test_share is not None:
+        return _set_aside(dataset, wanted)
+    tests = {name: _read_test(name, dataset, wanted) for name in wanted.tests}
+    if (
+        not tests
+        and wanted.read_options.get("split", "train") == "train"
+        and has_published_test(wanted.source)
+    ):
+        of_test = {**wanted.read_options, "split": "test"}
+        if not _features_lie_beside(wanted):
+            tests = {"the published test set": read_dataset(wanted.source, **of_test)}
+    return dataset, {name: _verified(with_classes_of(test, dataset)) for name, test in tests.items()}
+
+
+def _set_aside(dataset: NoisyDataset, wanted: TrainingSource) -> tuple[NoisyDataset, dict[str, NoisyDataset]]:
+    share = wanted.test_share
+    assert share is not None
+    rows = np.random.default_rng(wanted.seed).permutation(len(dataset))
+    n_test = round(share * len(rows))
+    if not 0 < n_test < len(rows):
+        raise must_be("test_share", f"one that leaves something of {len(rows)} samples on both sides", share)
+    test = replace(dataset.subset(np.sort(rows[:n_test])), given=None)
+    return dataset.subset(np.sort(rows[n_test:])), {f"{share:.0%} of the samples, set aside": _verified(test)}
+
+
+def _read_test(test: str, dataset: NoisyDataset, wanted: TrainingSource) -> NoisyDataset:
+    if _features_lie_beside(wanted):
+        rule = "left out where features or labels lie in a file of their own"
+        raise must_be("test", rule, test, "Set a part of the samples aside with --test-share instead.")
+    folder = Path(test)
+    if is_webvision_folder(Path(wanted.source)) and folder.is_dir() and not is_webvision_folder(folder):
+        return read_ilsvrc_validation(folder, dataset.class_names)
+    of_test = {name: value for name, value in wanted.read_options.items() if name != "split"}
+    if has_published_test(test):
+        of_test["split"] = "test"
+    return _described_by(read_dataset(test, **of_test), wanted)
+
+
+def _features_lie_beside(wanted: TrainingSource) -> bool:
+    features = wanted.read_options.get("features")
+    return (isinstance(features, str) and features.endswith(".npy")) or "labels" in wanted.read_options
+
+
+def _verified(test: NoisyDataset) -> NoisyDataset:
+    """A test set by its true labels, where they are known: it is there to measure with."""
+    if test.true_labels is None:
+        return test
+    return test.with_labels(np.where(test.true_labels == MISSING, test.labels, test.true_labels))
+
+
+def _decoded(dataset: NoisyDataset, wanted: TrainingSource) -> tuple[NoisyDataset, list[BadImage]]:
+    # No worker beside the main process is one thread here.
+    n_threads = None if wanted.n_workers is None else max(1, wanted.n_workers)
+    return decode_images(dataset, wanted.image_size, skip_bad=wanted.skip_bad, n_workers=n_threads)
+
+
+def _refuse_image_options(dataset: NoisyDataset, wanted: TrainingSource) -> None:
+    what = "come as arrays" if dataset.images is not None else "are not trained on"
+    if wanted.image_size is not None:
+        raise must_be("image_size", f"left out where images {what}", wanted.image_size)
+    if wanted.skip_bad:
+        raise must_be("skip_bad", f"left out where images {what}", True)
+    if wanted.n_workers is not None:
+        raise must_be("workers", f"left out where images {what}", wanted.n_workers)

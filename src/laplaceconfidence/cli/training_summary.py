@@ -1,0 +1,103 @@
+"""What a training run reached, for people to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from laplaceconfidence.cli.console import output, plain_table, shown
+from laplaceconfidence.cli.training_data import PreparedData
+from laplaceconfidence.cli.training_folder import SKIPPED_FILE
+from laplaceconfidence.data.labels import MISSING
+
+if TYPE_CHECKING:
+    from laplaceconfidence.training.classifier import RobustClassifier
+
+MOST_SKIPPED = 10
+
+
+def show_training_summary(
+    classifier: RobustClassifier, data: PreparedData, folder: Path, more_accuracies: Mapping[str, float]
+) -> None:
+    """How good the classifier is, what became of the labels, what was left out, where the files are."""
+    console = output()
+    console.print()
+    _show_accuracies(console, classifier, data, more_accuracies)
+    for sentence in _about_labels(classifier, data):
+        console.print(sentence, soft_wrap=True)
+    if data.skipped:
+        _show_skipped(console, data, folder)
+    console.print()
+    console.print(Text.assemble("Written to ", (f"{folder}/", "bold"), ":"), soft_wrap=True)
+    for name, meaning in (
+        ("refined_labels.parquet", "every label: given, how far to trust it, refined"),
+        ("predictions.parquet", "class probabilities of every sample"),
+        ("checkpoints/best.pt", "the networks of the chosen round"),
+        ("metrics.jsonl", "what was measured, a line a round"),
+        ("confidences/", "the confidences of every round"),
+        ("settings.json", "every setting; source.json says what it was trained on"),
+    ):
+        console.print(f"  [bold]{name:<23}[/bold] {meaning}")
+
+
+def _show_accuracies(
+    console: Console, classifier: RobustClassifier, data: PreparedData, more: Mapping[str, float]
+) -> None:
+    summary = classifier.summary_
+    said = f"Trained {summary['rounds']} rounds; round {summary['chosen_round']} is kept"
+    if "validation_accuracy" in summary:
+        said += f", which agrees with {summary['validation_accuracy']:.1%} of the given labels held out"
+    console.print(Text(said + ".", style="bold"), soft_wrap=True)
+    if not data.tests:
+        return
+    table = plain_table("Accuracy on data that nothing was chosen by", "test set", "", "accuracy:")
+    first = next(iter(data.tests))
+    table.add_row(
+        shown(first), "the kept round", f"{summary['test_accuracy_of_chosen_round']:.2%}", style="bold"
+    )
+    table.add_row("", "mean of the last 10 rounds", f"{summary['test_accuracy_mean_of_last_rounds']:.2%}")
+    best = summary["test_accuracy_best_round_for_comparison_only"]
+    table.add_row("", "best round (for comparison only)", f"{best:.2%}")
+    for name, accuracy in more.items():
+        table.add_row(shown(name), "the kept round", f"{accuracy:.2%}", style="bold")
+    console.print()
+    console.print(table)
+    console.print()
+
+
+def _about_labels(classifier: RobustClassifier, data: PreparedData) -> list[str]:
+    dataset = data.train
+    names = np.array([*dataset.class_names, None], dtype=object)
+    given, refined = names[dataset.labels], classifier.refined_labels_.astype(object)
+    labelled = dataset.labels != MISSING
+    n_labelled, n_changed = int(labelled.sum()), int(np.sum((given != refined)[labelled]))
+    trust = float(np.nanmean(classifier.confidence_))
+    said = [
+        f"The refined labels differ from {n_changed:,} of {n_labelled:,} given ones "
+        f"({n_changed / n_labelled:.1%}); mean confidence {trust:.2f}."
+    ]
+    if (truth := dataset.true_labels) is not None:
+        known = labelled & (truth != MISSING)
+        before = float(np.mean((given == names[truth])[known]))
+        after = float(np.mean((refined == names[truth])[known]))
+        said.append(
+            f"According to the true labels {before:.1%} of the given and {after:.1%} of the refined labels "
+            "are right."
+        )
+    return said
+
+
+def _show_skipped(console: Console, data: PreparedData, folder: Path) -> None:
+    n = len(data.skipped)
+    console.print(
+        f"\n{n:,} images could not be decoded and were left out ({folder / SKIPPED_FILE}):", soft_wrap=True
+    )
+    for image in data.skipped[:MOST_SKIPPED]:
+        console.print(Text(f"  {image.path}"), soft_wrap=True)
+    if n > MOST_SKIPPED:
+        console.print(f"  ... and {n - MOST_SKIPPED:,} more")

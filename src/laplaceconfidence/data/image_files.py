@@ -1,0 +1,120 @@
+"""The images of a data set that names files: looked at by workers before hours of work depend on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from laplaceconfidence.arrays import ByteImages
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.images import load_image
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
+from laplaceconfidence.stages import stage
+from laplaceconfidence.threads import thread_count
+from laplaceconfidence.validation import check_integer, must_be
+
+KEPT_UP_TO = 2 * 2**30
+"""Bytes of decoded images that are kept in memory; more are decoded again whenever they are needed."""
+
+_AT_ONCE = 256  # images under way: bounds the memory that decoded ones wait in
+
+
+@dataclass(frozen=True, slots=True)
+class BadImage:
+    """An image that cannot be decoded, and why."""
+
+    id: str
+    path: str
+    reason: str
+
+
+def has_image_files(dataset: NoisyDataset) -> bool:
+    """Whether the images of ``dataset`` are files that are yet to be decoded."""
+    return dataset.images is None and dataset.source_kind == "image"
+
+
+def decode_images(
+    dataset: NoisyDataset,
+    size: int | tuple[int, int] | None = None,
+    *,
+    skip_bad: bool = False,
+    n_workers: int | None = None,
+    keep_up_to: int | None = None,
+) -> tuple[NoisyDataset, list[BadImage]]:
+    """The data set with its images decoded, and the images that could not be.
+
+    Every file is decoded once, by ``n_workers`` threads (``None``: all cores). Images that fit into
+    ``keep_up_to`` bytes (2 GB) are kept in the data set; more are only checked, and stay files. ``size``
+    resizes them to (height, width); without it all must be of one size. A bad image is an error, or left out
+    with ``skip_bad``.
+    """
+    paths = _paths(dataset)
+    if size is not None:
+        for side in size if isinstance(size, tuple) else (size,):
+            check_integer(side, "image_size", minimum=1)
+    bad: list[BadImage] = []
+    first: tuple[str, tuple[int, ...]] | None = None  # the path and shape of the first image
+    kept: ByteImages | None = None
+    good: list[int] = []
+    for row, image in enumerate(_decoded(paths, size, thread_count(n_workers))):
+        if isinstance(image, DataFormatError):
+            if not skip_bad:
+                raise DataFormatError(f"{image} Or leave such images out with skip_bad (--skip-bad).")
+            bad.append(BadImage(str(dataset.sample_ids[row]), paths[row], str(image)))
+            continue
+        if first is None:
+            first = (paths[row], image.shape)
+            if image.size * len(paths) <= (KEPT_UP_TO if keep_up_to is None else keep_up_to):
+                kept = np.empty((len(paths), *image.shape), dtype=np.uint8)
+        elif image.shape != first[1]:
+            raise _different_sizes(first, (paths[row], image.shape))
+        if kept is not None:
+            kept[len(good)] = image
+        good.append(row)
+    if not good:
+        raise DataFormatError(f"None of the {len(paths)} images can be decoded. The first: {bad[0].reason}")
+    chosen = dataset.subset(np.array(good)) if bad else dataset
+    if (chosen.labels == MISSING).all():
+        raise DataFormatError("No image with a label is left: the others cannot be decoded.")
+    return (chosen if kept is None else replace(chosen, images=kept[: len(good)])), bad
+
+
+def _decoded(paths: list[str], size: Any, n_workers: int) -> Iterator[ByteImages | DataFormatError]:
+    """The images in their order; Pillow decodes outside of Python's lock, so threads do help."""
+
+    def decode(path: str) -> ByteImages | DataFormatError:
+        try:
+            return load_image(path, size)
+        except DataFormatError as error:
+            return error
+
+    with (
+        stage("decoding", total=len(paths)) as advance,
+        ThreadPoolExecutor(n_workers) as pool,
+    ):
+        for start in range(0, len(paths), _AT_ONCE):
+            for image in pool.map(decode, paths[start : start + _AT_ONCE]):
+                advance(1)
+                yield image
+
+
+def _paths(dataset: NoisyDataset) -> list[str]:
+    if dataset.source_kind != "image" or dataset.sources is None:
+        raise must_be("dataset", "one whose sources are paths of images", dataset.source_kind)
+    return [str(path) for path in dataset.sources]
+
+
+def _different_sizes(
+    one: tuple[str, tuple[int, ...]], other: tuple[str, tuple[int, ...]]
+) -> InvalidInputError:
+    (path, shape), (other_path, other_shape) = one, other
+    return InvalidInputError(
+        f"The 'image_size' parameter must be given where images differ in size: {path} has {shape[1]} x "
+        f"{shape[0]} pixels, {other_path} has {other_shape[1]} x {other_shape[0]}. All are then resized to "
+        "it: --image-size 64, for instance."
+    )

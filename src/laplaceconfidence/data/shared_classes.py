@@ -1,0 +1,36 @@
+"""Two data sets of the same classes: the codes of one made those of the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from laplaceconfidence.arrays import IntArray
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.validation import must_be
+
+
+def with_classes_of(dataset: NoisyDataset, other: NoisyDataset, parameter: str = "test") -> NoisyDataset:
+    """``dataset`` with its labels as codes into the classes of ``other``, which must know all of them."""
+    if dataset.class_names == other.class_names:
+        return replace(dataset, given=None)
+    code_of = {name: code for code, name in enumerate(other.class_names)}
+    present = {dataset.class_names[code] for code in np.unique(dataset.labels) if code != MISSING}
+    if unknown := sorted(present - code_of.keys()):
+        known = ", ".join(repr(name) for name in other.class_names[:10])
+        known += ", ..." * (other.n_classes > 10)
+        raise must_be(parameter, f"labelled with the classes {known}", unknown[0])
+    codes = np.array([*(code_of.get(name, MISSING) for name in dataset.class_names), MISSING])
+
+    def moved(labels: IntArray | None) -> IntArray | None:
+        return None if labels is None else codes[labels]
+
+    return replace(
+        dataset,
+        labels=codes[dataset.labels],
+        class_names=other.class_names,
+        true_labels=moved(dataset.true_labels),
+        given=None,
+    )

@@ -1,0 +1,81 @@
+"""What goes wrong in training on wrong labels, noticed while it happens."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from laplaceconfidence.exceptions import LaplaceConfidenceWarning
+from laplaceconfidence.training.methods.interface import Plan
+from laplaceconfidence.training.stopping import TrainingStopped
+
+_EXTREME = 0.01  # confidences within this of 0 or 1 say nothing any more
+
+
+class TrainingWarning(LaplaceConfidenceWarning):
+    """Training goes on, but something about it looks wrong; the message says what to try."""
+
+
+@dataclass(slots=True)
+class Guards:
+    """Watches one run. Every kind of trouble is told once."""
+
+    class_names: tuple[str, ...]
+    told: set[str] = field(default_factory=set)
+
+    def check_loss(self, loss: float, round: int, network: int) -> None:
+        """Stop when the loss is no number any more: nothing after it would be."""
+        if not torch.isfinite(torch.tensor(loss)):
+            raise TrainingStopped(
+                f"The loss of network {network + 1} became {loss} in round {round + 1}. Lower "
+                "'learning_rate' (by ten, to begin with), check that the inputs are on a sensible scale, and "
+                "use precision='float32' if it was another."
+            )
+
+    def check_plan(self, plan: Plan, round: int) -> None:
+        """Stop when there is nothing to train on; warn when the confidences tell nothing."""
+        for name, rows in plan.streams.items():
+            if len(rows) == 0:
+                raise TrainingStopped(
+                    f"No sample is left in '{name}' in round {round + 1}. Train on more samples or loosen "
+                    "what selects them."
+                )
+        confidence = plan.tensors.get("confidence")
+        if confidence is None or len(confidence) == 0:
+            return
+        if confidence.max() < _EXTREME:
+            advice = "given labels are ignored: use a smaller 'alpha' or another 'confidence'."
+            self._tell("confidence 0", f"All confidences are near 0 in round {round + 1}; {advice}")
+        elif confidence.min() > 1 - _EXTREME:
+            advice = "wrong labels are learned too: use a shorter 'warmup' or another 'confidence'."
+            self._tell("confidence 1", f"All confidences are near 1 in round {round + 1}; {advice}")
+
+    def check_targets(self, counts: Tensor, expected: Tensor, round: int) -> None:
+        """Warn when a class that has given labels leads the targets of no sample."""
+        vanished = torch.nonzero((counts == 0) & (expected > 0)).flatten().tolist()
+        if vanished:
+            names = ", ".join(self.class_names[code] for code in vanished[:5])
+            names += ", ..." * (len(vanished) > 5)
+            self._tell(
+                "vanished class",
+                f"{len(vanished)} of {len(self.class_names)} classes ({names}) vanished from the training "
+                f"targets in round {round + 1}: the networks hardly predict them any more. A longer "
+                "'warmup', a smaller 'sharpen' or a larger 'prior_weight' keeps them.",
+            )
+
+    def _tell(self, kind: str, message: str) -> None:
+        if kind not in self.told:
+            self.told.add(kind)
+            warnings.warn(message, TrainingWarning, stacklevel=2)
+
+
+def check_batches(smallest: int, normalises_batches: bool) -> None:
+    """Stop before batch normalisation fails on a batch of one."""
+    if normalises_batches and smallest < 2:
+        raise TrainingStopped(
+            "A batch of one sample cannot be normalised by the network's BatchNorm layers. Use a "
+            "'batch_size' of at least 2 for each process, and at least 2 samples."
+        )

@@ -1,0 +1,177 @@
+"""What users train on (arrays, a NoisyDataset, a torch Dataset) as samples, labels and ids."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from laplaceconfidence.arrays import IntArray, StrArray, to_numpy
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.images import load_image
+from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
+from laplaceconfidence.training.samples import ResidentSamples, Samples, StreamedSamples, as_input, read_all
+from laplaceconfidence.validation import check_finite, check_same_length, must_be
+
+ImageSize = int | tuple[int, int] | None
+"""What image files are resized to: a side, (height, width), or nothing where all have one size."""
+
+RESIDENT_UP_TO = 2 * 2**30
+"""Bytes of inputs that are kept in memory as one tensor; more are read by workers again and again."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingData:
+    """Samples with their given labels, ready for the loop."""
+
+    samples: Samples
+    labels: IntArray  # (n,) -1 where missing
+    ids: StrArray
+    class_names: tuple[str, ...]
+    class_values: Any  # (C,) the classes as the user writes them
+
+    def fingerprint(self) -> str:
+        """A short text that differs when a run is resumed with other data."""
+        digest = hashlib.sha256(self.labels.tobytes())
+        digest.update("\n".join((*self.class_names, *self.ids.tolist())).encode())
+        if isinstance(self.samples, ResidentSamples):
+            digest.update(self.samples.inputs.cpu().numpy().data)
+        shape = " x ".join(str(side) for side in self.samples.shape)
+        return f"{len(self.labels)} samples of {shape}, {digest.hexdigest()[:16]}"
+
+
+def training_data(
+    X: Any,
+    y: Any,
+    device: torch.device,
+    *,
+    n_workers: int,
+    missing_label: Any,
+    image_size: ImageSize = None,
+    classes: Any = None,
+) -> TrainingData:
+    """The data of ``fit``. ``classes`` fixes the classes where they are already known, as for a test set."""
+    if isinstance(X, NoisyDataset):
+        if y is not None:
+            raise must_be("y", "left out where 'X' is a NoisyDataset, which has labels", type(y).__name__)
+        samples = _samples_of(X, device, n_workers, image_size)
+        values = np.array(X.class_names) if X.given is None else X.given.class_values
+        return TrainingData(samples, X.labels, X.sample_ids, X.class_names, values)
+    if isinstance(X, Dataset) or _is_map_style(X):
+        if y is not None:
+            raise must_be("y", "left out where 'X' is a dataset of (input, label)", type(y).__name__)
+        samples, listed = _from_dataset(X, device, n_workers)
+        encoded = encode_labels(listed, classes=classes, missing_label=missing_label, parameter="labels of X")
+    else:
+        samples = ResidentSamples(as_inputs(X), device)
+        if y is None:
+            raise must_be("y", "the given labels, one a sample", None)
+        encoded = encode_labels(y, classes=classes, missing_label=missing_label, parameter="y")
+        check_same_length("X", len(samples), "y", len(encoded.codes))
+    return _encoded_data(samples, encoded)
+
+
+def unlabelled_samples(
+    X: Any, device: torch.device, *, n_workers: int, image_size: ImageSize = None
+) -> Samples:
+    """Samples to predict for; labels, where there are some, are not looked at."""
+    if isinstance(X, NoisyDataset):
+        return _samples_of(X, device, n_workers, image_size)
+    if isinstance(X, Dataset) or _is_map_style(X):
+        return StreamedSamples(X, device, n_workers)
+    return ResidentSamples(as_inputs(X), device)
+
+
+def as_inputs(X: Any) -> Tensor:
+    """Arrays as inputs: feature vectors (n, d), or images as (n, channels, height, width).
+
+    Arrays of images are (n, height, width) or (n, height, width, channels), tensors have channels first.
+    """
+    tensor = X.detach().cpu() if isinstance(X, Tensor) else torch.from_numpy(_numeric(to_numpy(X)))
+    if tensor.dtype not in (torch.uint8, torch.float32):
+        tensor = tensor.float()
+    if tensor.ndim == 3:
+        tensor = tensor.unsqueeze(1)
+    elif tensor.ndim == 4 and not isinstance(X, Tensor):
+        if tensor.shape[3] not in (1, 3, 4):
+            rule = "images of shape (n, height, width, channels) with 1, 3 or 4 channels"
+            raise must_be("X", rule, f"shape {tuple(tensor.shape)}", "Tensors have their channels first.")
+        tensor = tensor.permute(0, 3, 1, 2)
+    if tensor.ndim not in (2, 4) or 0 in tensor.shape:
+        rule = "feature vectors (n, d) or images (n, height, width) or (n, height, width, channels)"
+        raise must_be("X", rule, f"shape {tuple(tensor.shape)}")
+    if tensor.ndim == 2 and tensor.dtype == torch.uint8:
+        tensor = tensor.float()
+    if tensor.is_floating_point():
+        check_finite(tensor.numpy(), "X")
+    return tensor.contiguous()
+
+
+class ImageFiles(Dataset[tuple[Any, int]]):
+    """Images of a list of paths, decoded when they are asked for, with label codes."""
+
+    def __init__(self, paths: StrArray, labels: IntArray, size: ImageSize) -> None:
+        self.paths, self.targets, self.size = paths, labels, size
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, row: int) -> tuple[Any, int]:
+        return load_image(str(self.paths[row]), self.size), int(self.targets[row])
+
+
+def _numeric(array: Any) -> Any:
+    if array.dtype.kind not in "fiub":
+        raise must_be("X", "numeric", str(array.dtype), "Embed or encode text and categories first.")
+    if array.dtype == np.uint8:
+        return np.ascontiguousarray(array)
+    return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def _samples_of(data: NoisyDataset, device: torch.device, n_workers: int, image_size: ImageSize) -> Samples:
+    if data.images is not None:
+        return ResidentSamples(as_inputs(data.images), device)
+    if data.source_kind == "image" and data.sources is not None:
+        return _from_dataset(ImageFiles(data.sources, data.labels, image_size), device, n_workers)[0]
+    if data.features is not None:
+        return ResidentSamples(as_inputs(data.features), device)
+    raise must_be("X", "a NoisyDataset with images, image files or features", "one with labels only")
+
+
+def _is_map_style(X: Any) -> bool:
+    """Whether ``X`` is a dataset without saying so: it gives pairs, and is no sequence of numbers."""
+    if (
+        isinstance(X, (np.ndarray, Tensor, list, tuple))
+        or not hasattr(X, "__getitem__")
+        or not hasattr(X, "__len__")
+    ):
+        return False
+    return not hasattr(X, "iloc") and len(X) > 0 and isinstance(X[0], tuple) and len(X[0]) == 2
+
+
+def _from_dataset(dataset: Any, device: torch.device, n_workers: int) -> tuple[Samples, Any]:
+    """Small datasets are read into memory, their own transformations applied once; large ones are not."""
+    if not hasattr(dataset, "__len__") or len(dataset) == 0:
+        raise must_be("X", "a map-style dataset with at least one sample", type(dataset).__name__)
+    first = as_input(dataset[0][0])
+    if first.numel() * first.element_size() * len(dataset) <= RESIDENT_UP_TO:
+        inputs, labels = read_all(dataset, n_workers, keep_inputs=True)
+        assert inputs is not None
+        return ResidentSamples(as_inputs(inputs), device), labels
+    for name in ("targets", "labels"):
+        known = getattr(dataset, name, None)
+        if known is not None and len(known) == len(dataset):
+            return StreamedSamples(dataset, device, n_workers), known
+    return StreamedSamples(dataset, device, n_workers), read_all(dataset, n_workers, keep_inputs=False)[1]
+
+
+def _encoded_data(samples: Samples, encoded: EncodedLabels) -> TrainingData:
+    if (encoded.codes == MISSING).all():
+        raise must_be("y", "labels of which at least one is not missing", "missing labels only")
+    ids = np.arange(len(samples)).astype(str)
+    return TrainingData(samples, encoded.codes, ids, encoded.class_names, encoded.class_values)

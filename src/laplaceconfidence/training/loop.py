@@ -1,0 +1,282 @@
+"""The training loop: rounds, phases, steps. It knows no method."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.stages import stage
+from laplaceconfidence.training.embed import autocast
+from laplaceconfidence.training.guards import Guards, check_batches
+from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem
+from laplaceconfidence.training.progress import Progress
+from laplaceconfidence.training.run_folder import RunFolder
+from laplaceconfidence.training.seeds import derived_seed
+from laplaceconfidence.training.settings import TrainingSettings
+from laplaceconfidence.training.step import Step
+from laplaceconfidence.training.steps import index_batches, steps
+from laplaceconfidence.training.stopping import Interrupted, StopRequest, stop_on_signals
+from laplaceconfidence.training.task import Task
+
+RoundListener = Callable[[Mapping[str, Any]], None]
+"""Told what was measured in every round, when it is over."""
+
+_LOSS_CHECK_STEPS = 20  # on a GPU a look at the loss waits for everything queued before it
+
+
+class Loop:
+    """One run of a method on a task, from the beginning or from where its folder says it was."""
+
+    def __init__(
+        self,
+        method: Method,
+        task: Task,
+        settings: TrainingSettings,
+        *,
+        folder: RunFolder | None = None,
+        saved_in: Path | None = None,
+        checkpoint_seconds: float = 30.0,
+        listeners: Sequence[RoundListener] = (),
+    ) -> None:
+        self.method, self.task, self.settings = method, task, settings
+        self._folder = folder  # only the first process has one
+        self._saved_in = saved_in  # all know where it is
+        self._checkpoint_seconds = checkpoint_seconds
+        self._listeners = listeners
+        self._train_labels = task.labels[task.train_rows.numpy()]
+        self.problem = Problem(
+            labels=torch.from_numpy(self._train_labels).to(task.device),
+            n_classes=len(task.class_names),
+            rounds=settings.rounds,
+            batch_size=settings.batch_size,
+            seed=settings.seed,
+        )
+        self._optimizers = [settings.build_optimizer(network.module) for network in task.networks]
+        self._scaler = torch.amp.GradScaler(task.device.type, enabled=settings.precision == "float16")
+        self._guards = Guards(task.class_names)
+        self._stop = StopRequest()
+        self._saved_at = time.monotonic()
+        given = self._train_labels[self._train_labels != MISSING]
+        self._given_counts = torch.from_numpy(np.bincount(given, minlength=self.problem.n_classes))
+        self.progress = Progress(state=self._on_device(method.initial_state(self.problem)))
+        self.best_weights: list[dict[str, Tensor]] | None = None
+        self._best_is_saved = True
+
+    def run(self) -> Progress:
+        """Train to the end; the networks are then those of the best round (the last without validation)."""
+        self._resume()
+        rounds = self.settings.rounds
+        with (
+            torch.random.fork_rng(),
+            stop_on_signals(self._saved_in is not None) as self._stop,
+            stage("training", total=rounds) as advance,
+        ):
+            advance(self.progress.round)
+            while self.progress.round < rounds:
+                self._run_round()
+                advance(1)
+        if self.best_weights is not None:
+            self._load_weights(self.best_weights)
+        return self.progress
+
+    # Rounds and phases
+
+    def _run_round(self) -> None:
+        start, progress = time.perf_counter(), self.progress
+        phases = self.method.phases(progress.round)
+        while progress.phase < len(phases):
+            phase = phases[progress.phase]
+            if progress.plan is None:
+                progress.begin_phase(phase, self._make_plan(phase))
+                self._renew(phase.fresh)
+            assert progress.plan is not None
+            self._train(phase, progress.plan)
+            if progress.target_counts is not None:
+                counts = self.task.team.sum(progress.target_counts).cpu()
+                self._guards.check_targets(counts, self._given_counts, progress.round)
+            record = progress.finish_phase(phase, self.task.team)
+            self._guards.check_loss(record["loss"], progress.round, phase.trains[0])
+        self._finish_round(time.perf_counter() - start)
+
+    def _make_plan(self, phase: Phase) -> Plan:
+        progress, task = self.progress, self.task
+        observed = {
+            network: task.observe(network, self.settings, task.train_rows) for network in phase.evidence
+        }
+        seed = derived_seed(self.settings.seed, "plan", progress.round, progress.phase)
+        evidence = Evidence(observed, self._train_labels, self.problem, progress.round, seed)
+
+        def planned() -> dict[str, Any]:
+            with stage("plan"):
+                plan = self.method.plan(phase, evidence, progress.state)
+            self._guards.check_plan(plan, progress.round)
+            return {"plan": plan.as_dict(), "state": progress.state}
+
+        result = task.team.on_first(planned, task.device)
+        progress.state = self._on_device(result["state"])
+        return Plan(**result["plan"]).to(task.device)
+
+    def _renew(self, networks: tuple[int, ...]) -> None:
+        for network in networks:
+            seed = derived_seed(
+                self.settings.seed, "network", network, self.progress.round, self.progress.phase
+            )
+            fresh = self.task.rebuild(network, seed)
+            self.task.networks[network].module.load_state_dict(fresh.state_dict())
+            self._optimizers[network].state.clear()
+
+    def _train(self, phase: Phase, plan: Plan) -> None:
+        progress, settings = self.progress, self.settings
+        order_seed = derived_seed(settings.seed, "order", progress.round, progress.phase)
+        batches = index_batches(phase, plan, settings.batch_size, order_seed)
+        for number, network in enumerate(self.task.networks):
+            network.begin_phase(number in phase.trains)
+        rate = phase.learning_rate or settings.learning_rate_in(progress.round)
+        for optimizer in (self._optimizers[number] for number in phase.trains):
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+        n_steps = len(next(iter(batches.values())))
+        check_batches(
+            min(len(batch) for stream in batches.values() for batch in stream) // self.task.team.size,
+            any(self.task.networks[network].normalises_batches for network in phase.trains),
+        )
+        with stage(str(phase), total=n_steps) as advance:
+            advance(progress.step)
+            for step in steps(self.task, self.problem, progress, phase, plan, batches):
+                loss = self._optimise(step)
+                advance(1)
+                self._look_up(loss, phase)
+
+    # Steps
+
+    def _optimise(self, step: Step) -> Tensor:
+        optimizers = [self._optimizers[network] for network in step.phase.trains]
+        for optimizer in optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        with autocast(self.settings, self.task.device):
+            loss = self.method.loss(step)
+        # Processes average their gradients; shares of one batch may differ in size by a sample.
+        loss = loss * step.batch.weight
+        torch.autograd.backward(self._scaler.scale(loss))
+        for network in (step.networks[number] for number in step.phase.trains):
+            if not network.averages_itself:
+                self.task.team.average_gradients(network.module)
+        for optimizer in optimizers:
+            self._scaler.step(optimizer)
+        self._scaler.update()
+        self.method.after_step(step)
+        self.progress.add_step({"loss": loss.detach(), **step.measures}, step.target_counts)
+        return loss.detach()
+
+    def _look_up(self, loss: Tensor, phase: Phase) -> None:
+        """Between two steps: is the loss still a number, and was the run asked to stop?"""
+        progress, team, device = self.progress, self.task.team, self.task.device
+        if device.type == "cpu" or progress.step % _LOSS_CHECK_STEPS == 0:
+            lost = team.any(not bool(torch.isfinite(loss)), device)
+            self._guards.check_loss(float("nan") if lost else float(loss), progress.round, phase.trains[0])
+        if team.any(self._stop.pending, device):
+            self._save()
+            assert self._saved_in is not None
+            raise Interrupted(progress.round, self._saved_in)
+
+    # The end of a round
+
+    def _finish_round(self, seconds: float) -> None:
+        progress, task = self.progress, self.task
+        record: dict[str, Any] = {
+            "round": progress.round + 1,
+            "learning_rate": self.settings.learning_rate_in(progress.round),
+            "phases": list(progress.phase_records),
+        }
+        if len(task.validation_rows):
+            accuracy = self._accuracy(task.validation_rows, task.labels[task.validation_rows.numpy()])
+            record["validation_accuracy"] = accuracy
+            if progress.choose(accuracy, len(task.validation_rows)):
+                self.best_weights = [_copied(network.module.state_dict()) for network in task.networks]
+                self._best_is_saved = False
+        if task.test is not None:
+            rows = torch.arange(len(task.test.samples))
+            record["test_accuracy"] = self._accuracy(rows, task.test.labels, task.test.samples)
+        self._write_round(record, seconds)
+        progress.finish_round(record, seconds)
+        is_last = progress.round == self.settings.rounds
+        if is_last or time.monotonic() - self._saved_at >= self._checkpoint_seconds:
+            self._save()
+        for listener in self._listeners if task.team.is_first else ():
+            listener(record)
+
+    def _accuracy(self, rows: Tensor, labels: Any, samples: Any = None) -> float:
+        predictors = self.method.predictors
+        predicted = self.task.mean_probabilities(predictors, self.settings, rows, samples).argmax(axis=1)
+        return float((predicted == labels)[labels != MISSING].mean())
+
+    def _write_round(self, record: Mapping[str, Any], seconds: float) -> None:
+        if self._folder is None:
+            return
+        progress, task = self.progress, self.task
+        if progress.confidences:
+            columns: dict[str, Any] = {"id": task.ids[task.train_rows.numpy()]}
+            columns |= {name: values.numpy() for name, values in sorted(progress.confidences.items())}
+            self._folder.write_confidences(progress.round, columns)
+        self._folder.write_metrics([*progress.history, record])
+        self._folder.write_timings([*progress.seconds, seconds])
+
+    # Checkpoints
+
+    def _save(self) -> None:
+        self._saved_at = time.monotonic()
+        progress = self.progress.as_dict(self.task.team)
+        if self._folder is None:
+            return
+        with stage("checkpoint"):
+            # Before the checkpoint that refers to it: a run killed in between makes the same choice again.
+            if not self._best_is_saved:
+                self._folder.save_best({"networks": self.best_weights, **(self.progress.best or {})})
+                self._best_is_saved = True
+            self._folder.save_checkpoint(
+                {
+                    "networks": [network.module.state_dict() for network in self.task.networks],
+                    "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
+                    "scaler": self._scaler.state_dict(),
+                    "told": sorted(self._guards.told),
+                    "progress": progress,
+                }
+            )
+
+    def _resume(self) -> None:
+        """Take up the run where its newest whole checkpoint was made, if there is one."""
+        if self._saved_in is None:
+            return
+        team, folder = self.task.team, self._folder
+        content = team.on_first(lambda: folder.load_checkpoint() if folder else None, self.task.device)
+        if content is None:
+            return
+        self._load_weights(content["networks"])
+        for optimizer, state in zip(self._optimizers, content["optimizers"], strict=True):
+            optimizer.load_state_dict(state)
+        self._scaler.load_state_dict(content["scaler"])
+        self._guards.told = set(content["told"])
+        self.progress = Progress.from_dict(content["progress"], self.task.device, team)
+        if self.progress.best is not None:
+            best = team.on_first(lambda: folder.load_best() if folder else None, self.task.device)
+            self.best_weights = None if best is None else best["networks"]
+            if best is None:
+                self.progress.best = None
+
+    def _load_weights(self, weights: Sequence[Mapping[str, Tensor]]) -> None:
+        for network, state in zip(self.task.networks, weights, strict=True):
+            network.module.load_state_dict(state)
+
+    def _on_device(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {name: value.to(self.task.device) for name, value in state.items()}
+
+
+def _copied(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().clone() for name, value in state.items()}

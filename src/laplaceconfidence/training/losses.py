@@ -1,0 +1,44 @@
+"""The terms that training losses are made of. All take logits or probabilities of shape (batch, classes)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+_SMALLEST = 1e-12  # below this a probability is taken as this, so that its logarithm stays finite
+
+
+def soft_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Mean over the batch of -sum_c target_c log p_c."""
+    return -(targets * functional.log_softmax(logits, dim=1)).sum(dim=1).mean()
+
+
+def negative_entropy(logits: Tensor) -> Tensor:
+    """Mean over the batch of sum_c p_c log p_c: what overconfident predictions are fined in warm-up."""
+    log_p = functional.log_softmax(logits, dim=1)
+    return (log_p.exp() * log_p).sum(dim=1).mean()
+
+
+def uniform_prior_divergence(mean_prediction: Tensor) -> Tensor:
+    """sum_c pi_c log(pi_c / mean_c) with pi_c = 1/C: grows when a batch is seen as a few classes only."""
+    prior = 1.0 / mean_prediction.shape[-1]
+    return (prior * (prior / mean_prediction.clamp_min(_SMALLEST)).log()).sum()
+
+
+def sharpen(probabilities: Tensor, power: float) -> Tensor:
+    """p^power, normalised: 1 leaves the distribution alone, more lowers its entropy.
+
+    The paper writes p^(1/T) and means this; see REFERENCE, section 2.
+    """
+    if power == 1:
+        return probabilities
+    # By logarithms, so that high powers of small probabilities do not all become 0.
+    return (probabilities.clamp_min(_SMALLEST).log() * power).softmax(dim=1)
+
+
+def refurbish(labels: Tensor, confidence: Tensor, pseudo_labels: Tensor) -> Tensor:
+    """w * given + (1 - w) * pseudo-label; where no label was given (-1) the pseudo-label alone."""
+    weight = torch.where(labels >= 0, confidence, 0.0).unsqueeze(1)  # (batch, 1)
+    given = functional.one_hot(labels.clamp_min(0), pseudo_labels.shape[1])
+    return weight * given + (1 - weight) * pseudo_labels

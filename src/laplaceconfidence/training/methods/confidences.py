@@ -1,0 +1,83 @@
+"""The confidence estimator of a method: by name or as an object, and what it is shown."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.losses import scale_to_unit
+from laplaceconfidence.confidence.protocol import ConfidenceEstimator
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.training.methods.interface import Evidence, NetworkEvidence, State
+from laplaceconfidence.training.stopping import TrainingStopped
+from laplaceconfidence.validation import check_finite
+
+AVERAGED_EPOCHS = 5
+
+
+def estimate_confidence(
+    estimator: ConfidenceEstimator, evidence: Evidence, network: int, losses: FloatArray | None = None
+) -> FloatArray:
+    """(n,) the confidence of every given label, 0 where there is none, from what one network has to say.
+
+    ``losses`` replaces those of the moment, such as by their mean over the last epochs.
+    """
+    seen = evidence.networks[network]
+    fitted: Any = copy.deepcopy(estimator)
+    _set_if_open(fitted, "random_state", evidence.seed % 2**31)
+    _set_if_open(fitted, "missing_label", MISSING)
+    _set_if_open(fitted, "n_jobs", torch.get_num_threads())
+    _set_if_open(fitted, "classes", np.arange(evidence.problem.n_classes))
+    with warnings.catch_warnings():
+        # The paper's 30 iterations are meant to end the solver, round after round.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted.fit(_what_it_takes(estimator, seen, evidence.labels, network, losses), evidence.labels)
+    confidence: FloatArray = np.nan_to_num(np.asarray(fitted.confidence_, dtype=np.float32), nan=0.0)
+    return confidence
+
+
+def averaged_losses(state: State, network: int, losses: FloatArray) -> FloatArray:
+    """The mean of the last five epochs' losses, each scaled to [0, 1], remembered in ``state``.
+
+    As DivideMix does at 90% noise (Li, Socher, Hoi, 2020).
+    """
+    lowest, highest = float(np.nanmin(losses)), float(np.nanmax(losses))
+    scaled = scale_to_unit(losses, lowest, highest) if highest > lowest else np.zeros_like(losses)
+    name = f"losses_{network}"
+    newest = torch.as_tensor(scaled, dtype=torch.float32).unsqueeze(0)
+    known = state[name] if name in state else newest[:0]
+    state[name] = torch.cat([known.cpu(), newest])[-AVERAGED_EPOCHS:]
+    mean: FloatArray = state[name].double().mean(dim=0).numpy()
+    return mean
+
+
+def _what_it_takes(
+    estimator: ConfidenceEstimator,
+    seen: NetworkEvidence,
+    labels: IntArray,
+    network: int,
+    losses: FloatArray | None,
+) -> FloatArray:
+    if estimator.evidence == "losses":
+        return seen.losses(labels) if losses is None else losses
+    if estimator.evidence == "probabilities":
+        return seen.probabilities
+    check_finite(seen.features, f"features of network {network + 1}")
+    if (seen.features == seen.features[0]).all():
+        raise TrainingStopped(
+            f"Network {network + 1} gives every sample the same features: it has collapsed. Lower "
+            "'learning_rate' or check the inputs."
+        )
+    return seen.features
+
+
+def _set_if_open(estimator: Any, name: str, value: Any) -> None:
+    """Settle what the user left open, so that a resumed run computes the same."""
+    if hasattr(estimator, name) and getattr(estimator, name) is None:
+        setattr(estimator, name, value)

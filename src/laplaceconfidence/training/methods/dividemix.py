@@ -1,0 +1,152 @@
+"""DivideMix (Li, Socher, Hoi, 2020): split by a mixture of losses, then semi-supervised MixMatch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.loss_mixture import GaussianLossMixture
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.training.augment.mixing import MixUp
+from laplaceconfidence.training.losses import (
+    negative_entropy,
+    refurbish,
+    sharpen,
+    soft_cross_entropy,
+    uniform_prior_divergence,
+)
+from laplaceconfidence.training.methods.confidences import averaged_losses, estimate_confidence
+from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, State
+from laplaceconfidence.training.step import Step
+from laplaceconfidence.validation import check_integer, check_real
+
+WARMUP = "warm-up"
+
+
+@dataclass(frozen=True, slots=True)
+class DivideMix(Method):
+    """Each network trains on the split that the other one's losses suggest.
+
+    Samples whose posterior of a small loss is above ``threshold`` keep their labels, refined by it; the rest
+    are unlabelled. ``sharpen`` is 1/T of the paper, ``unlabelled_weight`` its lambda_u, which depends on the
+    noise: 0 for little or asymmetric noise, 25 from 50% on, 150 with 100 classes. ``average_losses`` takes
+    the mean of the last five epochs' losses (for 90% noise). Batches are half labelled, half unlabelled.
+    """
+
+    warmup: int = 10
+    threshold: float = 0.5
+    sharpen: float = 2.0
+    mix_alpha: float = 4.0
+    unlabelled_weight: float = 25.0
+    ramp: int = 16
+    average_losses: bool = False
+    entropy_penalty: bool = False
+    prior_weight: float = 1.0
+    n_networks: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        check_integer(self.warmup, "warmup", minimum=0)
+        check_real(self.threshold, "threshold", above=0, below=1)
+        check_real(self.sharpen, "sharpen", above=0)
+        check_real(self.mix_alpha, "mix_alpha", above=0)
+        check_real(self.unlabelled_weight, "unlabelled_weight", at_least=0)
+        check_integer(self.ramp, "ramp", minimum=1)
+        check_real(self.prior_weight, "prior_weight", at_least=0)
+
+    def phases(self, round: int) -> tuple[Phase, ...]:
+        if round < self.warmup:
+            return tuple(Phase(WARMUP, trains=(m,)) for m in (0, 1))
+        # Both splits are made before either network moves on.
+        return (Phase("mixmatch", trains=(0,), evidence=(0, 1)), Phase("mixmatch", trains=(1,)))
+
+    def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
+        if phase.name == WARMUP:
+            return Plan.over(np.flatnonzero(evidence.labels != MISSING))
+        for network, seen in evidence.networks.items():
+            losses = seen.losses(evidence.labels)
+            if self.average_losses:
+                losses = averaged_losses(state, network, losses)
+            clean = estimate_confidence(GaussianLossMixture(), evidence, network, losses)
+            state[f"clean_{network}"] = torch.from_numpy(clean)
+        (trained,) = phase.trains
+        confidence = state[f"clean_{1 - trained}"].cpu()
+        half = max(1, evidence.problem.batch_size // 2)
+        labelled, unlabelled = _split(confidence.numpy(), evidence.labels, self.threshold, at_least=half)
+        return Plan(
+            streams={"labelled": torch.from_numpy(labelled), "unlabelled": torch.from_numpy(unlabelled)},
+            tensors={"confidence": confidence},
+            batch_sizes={"labelled": half, "unlabelled": half},
+            measures={"labelled_share": len(labelled) / evidence.problem.n_samples},
+        )
+
+    def loss(self, step: Step) -> Tensor:
+        if step.phase.name == WARMUP:
+            logits = step.trained(step.batch.weak())
+            loss = functional.cross_entropy(logits, step.batch.labels)
+            return loss + negative_entropy(logits) if self.entropy_penalty else loss
+        labelled, unlabelled = step.batches["labelled"], step.batches["unlabelled"]
+        views = [labelled.weak(), labelled.weak(), unlabelled.weak(), unlabelled.weak()]
+        targets_x, targets_u = self._targets(step, views)
+        step.show_targets(torch.cat([targets_x, targets_u]))
+        inputs, targets = self._mixed(step, views, [targets_x, targets_x, targets_u, targets_u])
+        logits = step.trained(inputs)
+        probabilities = logits.softmax(dim=1)
+        n_x = 2 * len(labelled)
+        loss_x = soft_cross_entropy(logits[:n_x], targets[:n_x])
+        loss_u = functional.mse_loss(probabilities[n_x:], targets[n_x:])
+        prior = uniform_prior_divergence(step.mean_rows(probabilities))
+        step.measure("unlabelled_loss", loss_u * unlabelled.weight)
+        weight_u = self._unlabelled_weight(step.progress) * unlabelled.weight / labelled.weight
+        return loss_x + weight_u * loss_u + self.prior_weight * prior
+
+    def final_confidence(self, evidence: Evidence, state: State) -> FloatArray:
+        """The mean over the networks of the posterior that a label has a small loss."""
+        each = [
+            estimate_confidence(GaussianLossMixture(), evidence, network) for network in evidence.networks
+        ]
+        mean: FloatArray = np.where(evidence.labels == MISSING, np.nan, np.mean(each, axis=0))
+        return mean
+
+    def _targets(self, step: Step, views: list[Tensor]) -> tuple[Tensor, Tensor]:
+        """Refined targets of the labelled samples, guessed ones of the unlabelled."""
+        labelled = step.batches["labelled"]
+        with torch.no_grad():
+            own = torch.stack([step.trained(view).softmax(dim=1) for view in views[:2]]).mean(dim=0)
+            confidence = step.plan.tensors["confidence"][labelled.index]
+            refined = sharpen(refurbish(labelled.labels, confidence, own), self.sharpen)
+            guesses = [network(view).softmax(dim=1) for network in step.networks for view in views[2:]]
+            guessed = sharpen(torch.stack(guesses).mean(dim=0), self.sharpen)
+        return refined, guessed
+
+    def _mixed(self, step: Step, views: list[Tensor], targets: list[Tensor]) -> tuple[Tensor, Tensor]:
+        """Own rows mixed with partners from the whole batch, labelled or not, in whichever process."""
+        all_inputs = torch.cat([step.gather_rows(view) for view in views])
+        all_targets = torch.cat([step.gather_rows(target) for target in targets])
+        mixing = MixUp(self.mix_alpha, own_part_larger=True)
+        weight, partners = mixing.draw(len(all_inputs), step.generator)
+        partners = partners.to(all_inputs.device)
+        whole = torch.split(partners, [len(step.gather_rows(view)) for view in views])
+        own_partners = torch.cat([step.own_rows(part) for part in whole])
+        inputs = weight * torch.cat(views) + (1 - weight) * all_inputs[own_partners]
+        return inputs, weight * torch.cat(targets) + (1 - weight) * all_targets[own_partners]
+
+    def _unlabelled_weight(self, progress: float) -> float:
+        return self.unlabelled_weight * float(np.clip((progress - self.warmup) / self.ramp, 0, 1))
+
+
+def _split(
+    confidence: FloatArray, labels: IntArray, threshold: float, *, at_least: int
+) -> tuple[IntArray, IntArray]:
+    """Samples that keep their labels and the rest; neither side is left without a batch."""
+    order = np.argsort(-np.where(labels == MISSING, -1.0, confidence), kind="stable")  # most trusted first
+    n_labels = int((labels != MISSING).sum())
+    least = min(at_least, len(labels) // 2)
+    n_kept = int(((confidence > threshold) & (labels != MISSING)).sum())
+    n_kept = min(max(n_kept, least), len(labels) - least, n_labels)
+    return np.sort(order[:n_kept]), np.sort(order[n_kept:])

@@ -1,0 +1,135 @@
+"""LaplaceConfidence, Algorithm 1: two networks, peer confidences, refurbished labels."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from laplaceconfidence.arrays import FloatArray
+from laplaceconfidence.confidence.laplace import LaplaceConfidence
+from laplaceconfidence.confidence.protocol import ConfidenceEstimator
+from laplaceconfidence.confidence.registry import ESTIMATORS
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.training.losses import (
+    negative_entropy,
+    refurbish,
+    sharpen,
+    soft_cross_entropy,
+    uniform_prior_divergence,
+)
+from laplaceconfidence.training.methods.confidences import averaged_losses, estimate_confidence
+from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, State
+from laplaceconfidence.training.step import Step
+from laplaceconfidence.validation import check_integer, check_real, must_be
+
+WARMUP = "warm-up"
+
+_GRAPH_DEFAULTS = {"n_neighbors": 50, "alpha": 0.99, "n_components": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace(Method):
+    """Chen et al., "LaplaceConfidence: a Graph-based Approach for Learning with Noisy Labels".
+
+    Each network is trained on w * given + (1 - w) * pseudo-label, where w comes from the graph of the *other*
+    network's features and the pseudo-label is the sharpened mean prediction of both on a weak view, made anew
+    in every iteration. Samples without a label are trained on the pseudo-label alone.
+
+    ``warmup`` rounds of cross-entropy come first, with ``entropy_penalty`` for asymmetric and real noise. A
+    round makes ``passes`` passes over the data for each network. ``confidence`` is the name of an
+    estimator or any object with the ConfidenceEstimator protocol; one that takes losses is shown their mean
+    over the last five epochs. ``n_networks=1`` makes a network its own peer.
+
+    ``weak_statistics`` lets batch normalisation learn its running statistics from weak views only. By default
+    strong views count as well, as in the authors' code; with few rounds the networks are then judged, and
+    their features taken, under statistics that fit no image.
+    """
+
+    warmup: int = 15
+    passes: int = 2
+    sharpen: float = 2.0
+    prior_weight: float = 1.0
+    entropy_penalty: bool = False
+    weak_statistics: bool = False
+    confidence: str | ConfidenceEstimator = "laplace"
+    n_neighbors: int | str = 50
+    alpha: float | str = 0.99
+    n_components: int | None = None
+    n_networks: int = 2
+
+    def __post_init__(self) -> None:
+        check_integer(self.warmup, "warmup", minimum=0)
+        check_integer(self.passes, "passes", minimum=1)
+        check_real(self.sharpen, "sharpen", above=0)
+        check_real(self.prior_weight, "prior_weight", at_least=0)
+        check_integer(self.n_networks, "n_networks", minimum=1, maximum=2)
+        if isinstance(self.confidence, str) and self.confidence not in ESTIMATORS:
+            rule = f"one of {', '.join(map(repr, ESTIMATORS))} or an estimator with 'evidence' and fit(X, y)"
+            raise must_be("confidence", rule, self.confidence)
+        if self.confidence != "laplace":
+            for name, default in _GRAPH_DEFAULTS.items():
+                if (value := getattr(self, name)) != default:
+                    raise must_be(name, "left alone unless confidence='laplace'", value)
+
+    def phases(self, round: int) -> tuple[Phase, ...]:
+        networks = range(self.n_networks)
+        if round < self.warmup:
+            return tuple(Phase(WARMUP, trains=(m,)) for m in networks)
+        return tuple(
+            Phase("robust", trains=(m,), passes=self.passes, evidence=(self._peer(m),)) for m in networks
+        )
+
+    def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
+        if phase.name == WARMUP:
+            return Plan.over(np.flatnonzero(evidence.labels != MISSING))
+        estimator, (peer,) = self._estimator(), phase.evidence
+        losses = None
+        if estimator.evidence == "losses":
+            losses = averaged_losses(state, peer, evidence.networks[peer].losses(evidence.labels))
+        confidence = estimate_confidence(estimator, evidence, peer, losses)
+        return Plan.over(np.arange(evidence.problem.n_samples), confidence=confidence)
+
+    def loss(self, step: Step) -> Tensor:
+        if step.phase.name == WARMUP:
+            logits = step.trained(step.batch.weak())
+            loss = functional.cross_entropy(logits, step.batch.labels)
+            return loss + negative_entropy(logits) if self.entropy_penalty else loss
+        targets = self._targets(step)
+        step.show_targets(targets)
+        with step.trained.frozen_statistics() if self.weak_statistics else nullcontext():
+            logits = step.trained(step.batch.strong())
+        mean_prediction = step.mean_rows(logits.softmax(dim=1))
+        prior = uniform_prior_divergence(mean_prediction)
+        step.measure("prior_term", prior)
+        return soft_cross_entropy(logits, targets) + self.prior_weight * prior
+
+    def final_confidence(self, evidence: Evidence, state: State) -> FloatArray:
+        """The mean over the networks of the confidence that each one's features give."""
+        estimator = self._estimator()
+        each = [estimate_confidence(estimator, evidence, network) for network in evidence.networks]
+        mean: FloatArray = np.where(evidence.labels == MISSING, np.nan, np.mean(each, axis=0))
+        return mean
+
+    def _targets(self, step: Step) -> Tensor:
+        """(b, C) w * given + (1 - w) * sharpened mean prediction of all networks on one weak view."""
+        weak = step.batch.weak()
+        with torch.no_grad():
+            # The loop has the trained network in train mode and its peer in eval mode.
+            prediction = torch.stack([network(weak).softmax(dim=1) for network in step.networks]).mean(dim=0)
+            confidence = step.plan.tensors["confidence"][step.batch.index]
+            return refurbish(step.batch.labels, confidence, sharpen(prediction, self.sharpen))
+
+    def _peer(self, network: int) -> int:
+        return self.n_networks - 1 - network
+
+    def _estimator(self) -> ConfidenceEstimator:
+        if not isinstance(self.confidence, str):
+            return self.confidence
+        if self.confidence == "laplace":
+            return LaplaceConfidence(self.n_neighbors, self.alpha, n_components=self.n_components)
+        return ESTIMATORS[self.confidence]()

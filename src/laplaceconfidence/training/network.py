@@ -1,0 +1,113 @@
+"""A network as the loop and the methods use it: logits, penultimate features and the heads of a method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from laplaceconfidence.training.distributed import Team
+from laplaceconfidence.training.networks.penultimate import PenultimateFeatures
+from laplaceconfidence.training.networks.registry import NetworkSpec, Shape, build_network
+
+
+class Outputs(NamedTuple):
+    """What one forward pass gives."""
+
+    logits: Tensor  # (b, C)
+    features: Tensor  # (b, d) what goes into the last linear layer
+    heads: dict[str, Tensor]  # by the names of Method.heads
+
+
+class HeadedNetwork(nn.Module):
+    """The user's network with the heads of a method on its penultimate features."""
+
+    def __init__(self, backbone: nn.Module, feature_layer: str | None) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.heads = nn.ModuleDict()
+        # Entered for good: the network is listened to as long as it lives.
+        self._penultimate = PenultimateFeatures(backbone, feature_layer).__enter__()
+
+    def forward(self, inputs: Tensor) -> Outputs:
+        logits = self.backbone(inputs).float()
+        features = self._penultimate.features.float()
+        return Outputs(logits, features, {name: head(features) for name, head in self.heads.items()})
+
+
+class Network:
+    """One of the networks that are trained. Calling it gives logits; ``outputs`` gives everything.
+
+    ``module`` is the plain module: averaged teachers and meta-gradients work on its parameters. Forward
+    passes with gradients go through the wrapper that averages gradients over processes.
+    """
+
+    def __init__(self, module: HeadedNetwork, device: torch.device, team: Team, *, compiled: bool) -> None:
+        self.module = module
+        self.is_trained = False  # in the phase that is under way
+        # A head may rest in some phases, and then has no gradients to be waited for.
+        self.averages_itself = not module.heads
+        self._parallel = team.parallel(module, device) if self.averages_itself else module
+        self._plain: nn.Module = module
+        if compiled:
+            self._parallel = torch.compile(self._parallel)  # type: ignore[assignment]
+            self._plain = torch.compile(module)  # type: ignore[assignment]
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        return self.outputs(inputs).logits
+
+    def outputs(self, inputs: Tensor) -> Outputs:
+        """Logits, penultimate features and the outputs of the heads."""
+        running = self._parallel if torch.is_grad_enabled() and self.is_trained else self._plain
+        outputs: Outputs = running(inputs)
+        return outputs
+
+    def begin_phase(self, is_trained: bool) -> None:
+        """Trained networks are in train mode, the others in eval mode, unless a method says otherwise."""
+        self.is_trained = is_trained
+        self.module.train(is_trained)
+
+    def train(self, mode: bool = True) -> None:
+        self.module.train(mode)
+
+    @property
+    def normalises_batches(self) -> bool:
+        """Whether a batch of one sample would fail: batch normalisation needs two."""
+        return bool(self._norms())
+
+    @contextmanager
+    def frozen_statistics(self) -> Iterator[None]:
+        """Leave the running statistics of batch normalisation alone; batches are normalised as ever."""
+        norms = self._norms()
+        before = [norm.momentum for norm in norms]
+        for norm in norms:
+            norm.momentum = 0.0
+        try:
+            yield
+        finally:
+            for norm, momentum in zip(norms, before, strict=True):
+                norm.momentum = momentum
+
+    def _norms(self) -> list[nn.modules.batchnorm._BatchNorm]:
+        return [part for part in self.module.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+
+
+def build_module(
+    spec: NetworkSpec, n_classes: int, input_shape: Shape, *, reinitialise: bool, feature_layer: str | None
+) -> HeadedNetwork:
+    """The network of ``spec`` with weights from torch's global generator, without heads."""
+    backbone = build_network(spec, n_classes, input_shape, reinitialise=reinitialise)
+    return HeadedNetwork(backbone, feature_layer)
+
+
+def feature_count(module: HeadedNetwork, input_shape: Shape) -> int:
+    """How many penultimate features the network has."""
+    module.eval()
+    device = next(module.parameters()).device
+    with torch.no_grad():
+        outputs: Outputs = module(torch.zeros(2, *input_shape, device=device))
+    module.train()
+    return outputs.features.shape[1]

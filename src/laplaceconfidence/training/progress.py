@@ -1,0 +1,111 @@
+"""How far a run is and what it has measured: all that a checkpoint holds besides weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from laplaceconfidence.training.distributed import Team
+from laplaceconfidence.training.methods.interface import Phase, Plan, State
+
+
+@dataclass(slots=True, eq=False)
+class Progress:
+    """The position of a run, what its method remembers and what was measured."""
+
+    state: State
+    round: int = 0
+    phase: int = 0
+    step: int = 0
+    plan: Plan | None = None  # of the phase that is under way
+    sums: dict[str, Tensor] = field(
+        default_factory=dict
+    )  # over its steps, on the device: no step waits for them
+    target_counts: Tensor | None = None  # (C,) how often each class led the targets in this phase
+    phase_records: list[dict[str, Any]] = field(default_factory=list)  # of the round that is under way
+    confidences: dict[str, Tensor] = field(default_factory=dict)  # of the round that is under way, by network
+    history: list[dict[str, Any]] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    best: dict[str, Any] | None = None  # the chosen round, its validation accuracy and the highest one
+
+    def begin_phase(self, phase: Phase, plan: Plan) -> None:
+        self.plan = plan
+        if "confidence" in plan.tensors:
+            for network in phase.trains:
+                self.confidences[f"confidence_{network + 1}"] = plan.tensors["confidence"].float().cpu()
+
+    def add_step(self, values: Mapping[str, Tensor], target_counts: Tensor | None) -> None:
+        self.step += 1
+        for name, value in values.items():
+            # In double precision the order of such additions does not matter; Apple's GPUs have none.
+            value = value if value.device.type == "mps" else value.double()
+            self.sums[name] = self.sums[name] + value if name in self.sums else value
+        if target_counts is not None:
+            before = 0 if self.target_counts is None else self.target_counts
+            self.target_counts = before + target_counts
+
+    def finish_phase(self, phase: Phase, team: Team) -> dict[str, Any]:
+        """Go on to the next phase; what was measured in this one, over all processes."""
+        assert self.plan is not None
+        record: dict[str, Any] = {
+            "name": phase.name,
+            "networks": [network + 1 for network in phase.trains],
+            **{name: float(team.sum(total)) / team.size / self.step for name, total in self.sums.items()},
+            **self.plan.measures,
+        }
+        if "confidence" in self.plan.tensors:
+            record["mean_confidence"] = float(self.plan.tensors["confidence"].double().mean())
+        self.phase_records.append(record)
+        self.phase, self.step, self.plan = self.phase + 1, 0, None
+        # Between phases nothing is left to add up, so that the first process can save without the others.
+        self.sums, self.target_counts = {}, None
+        return record
+
+    def choose(self, accuracy: float, n_samples: int) -> bool:
+        """Whether to keep the networks of this round, by their accuracy on held-out given labels.
+
+        The last round within one standard error of the best so far is chosen. With many wrong labels and few
+        samples the accuracies are nearly noise, and the highest one would pick a round at random.
+        """
+        highest = accuracy if self.best is None else max(accuracy, self.best["highest_validation_accuracy"])
+        if accuracy < highest - math.sqrt(highest * (1 - highest) / n_samples):
+            return False
+        self.best = {
+            "round": self.round + 1,
+            "validation_accuracy": accuracy,
+            "highest_validation_accuracy": highest,
+        }
+        return True
+
+    def finish_round(self, record: dict[str, Any], seconds: float) -> None:
+        self.history.append(record)
+        self.seconds.append(seconds)
+        self.round, self.phase = self.round + 1, 0
+        self.phase_records, self.confidences = [], {}
+
+    def as_dict(self, team: Team) -> dict[str, Any]:
+        """Plain values and tensors only; what the processes counted apart is added up."""
+        counts = self.target_counts
+        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {
+            "plan": None if self.plan is None else self.plan.as_dict(),
+            "sums": {name: team.sum(total) for name, total in self.sums.items()},
+            "target_counts": None if counts is None else team.sum(counts),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], device: torch.device, team: Team) -> Progress:
+        """What ``as_dict`` gave, with everything that steps use on their device."""
+        progress = cls(**content)
+        progress.state = {name: value.to(device) for name, value in progress.state.items()}
+        own = 1 if team.is_first else 0  # sums over all processes go on in the first
+        progress.sums = {name: value.to(device) * own for name, value in progress.sums.items()}
+        if progress.target_counts is not None:
+            progress.target_counts = progress.target_counts.to(device) * own
+        if content["plan"] is not None:
+            progress.plan = Plan(**content["plan"]).to(device)
+        return progress

@@ -1,0 +1,106 @@
+"""What a finished run says about every sample, and its summary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.training.loop import Loop
+from laplaceconfidence.training.methods.interface import Evidence
+from laplaceconfidence.training.run_folder import RunFolder
+from laplaceconfidence.training.seeds import derived_seed
+
+LAST_ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Results:
+    """Per-sample results of the chosen networks, held-out samples included."""
+
+    confidence: FloatArray  # (n,) NaN where no label was given
+    probabilities: FloatArray  # (n, C)
+    refined: IntArray  # (n,) codes
+
+
+def final_results(loop: Loop) -> Results:
+    """Judge every sample by the networks as they are now."""
+    task, method = loop.task, loop.method
+    rows = torch.arange(len(task.labels))
+    seen = {network: task.observe(network, loop.settings, rows) for network in method.predictors}
+    seed = derived_seed(loop.settings.seed, "final")
+    evidence = Evidence(seen, task.labels, loop.problem, loop.settings.rounds, seed)
+
+    def judged() -> Any:
+        return torch.from_numpy(
+            np.asarray(method.final_confidence(evidence, loop.progress.state), np.float64)
+        )
+
+    confidence = task.team.on_first(judged, task.device).numpy()
+    probabilities = evidence.mean_probabilities()
+    return Results(confidence, probabilities, refined_labels(task.labels, confidence, probabilities))
+
+
+def refined_labels(labels: IntArray, confidence: FloatArray, probabilities: FloatArray) -> IntArray:
+    """The class that leads w * given + (1 - w) * prediction; the predicted one where no label was given."""
+    weight = np.where(labels == MISSING, 0.0, confidence)[:, None]
+    given = np.eye(probabilities.shape[1])[np.maximum(labels, 0)]
+    refined: IntArray = (weight * given + (1 - weight) * probabilities).argmax(axis=1).astype(np.int64)
+    return refined
+
+
+def summarise(loop: Loop) -> dict[str, Any]:
+    """The run in a few numbers. Test accuracies are reported; nothing was chosen by them."""
+    history, best = loop.progress.history, loop.progress.best
+    summary: dict[str, Any] = {
+        "rounds": len(history),
+        "chosen_round": best["round"] if best else len(history),
+    }
+    if best:
+        summary["validation_accuracy"] = best["validation_accuracy"]
+    if history and "test_accuracy" in history[-1]:
+        accuracies = [record["test_accuracy"] for record in history]
+        summary["test_accuracy_of_chosen_round"] = accuracies[summary["chosen_round"] - 1]
+        summary["test_accuracy_mean_of_last_rounds"] = float(np.mean(accuracies[-LAST_ROUNDS:]))
+        summary["test_accuracy_best_round_for_comparison_only"] = max(accuracies)
+    return summary
+
+
+def write_results(folder: RunFolder | None, loop: Loop, results: Results, summary: Mapping[str, Any]) -> None:
+    """Predictions, refined labels and, last of all, the summary that marks the run as finished."""
+    task = loop.task
+    test_probabilities = None
+    if task.test is not None:  # every process takes part, only the first writes
+        rows = torch.arange(len(task.test.samples))
+        predictors = loop.method.predictors
+        test_probabilities = task.mean_probabilities(predictors, loop.settings, rows, task.test.samples)
+    if folder is None:
+        return
+    names = np.array([*task.class_names, None], dtype=object)  # -1 reads the last entry: no label
+    columns = _predicted(task.ids, results.probabilities, task.class_names)
+    folder.write_table("predictions.parquet", columns)
+    if test_probabilities is not None:
+        ids = np.arange(len(test_probabilities)).astype(str)
+        folder.write_table("test_predictions.parquet", _predicted(ids, test_probabilities, task.class_names))
+    folder.write_table(
+        "refined_labels.parquet",
+        {
+            "id": task.ids,
+            "given_label": names[task.labels],
+            "confidence": results.confidence,
+            "refined_label": names[results.refined],
+            "held_out": np.isin(np.arange(len(task.labels)), task.validation_rows.numpy()),
+        },
+    )
+    folder.write_summary(summary)
+
+
+def _predicted(ids: Any, probabilities: FloatArray, class_names: tuple[str, ...]) -> dict[str, Any]:
+    names = np.array(class_names, dtype=object)
+    columns: dict[str, Any] = {"id": ids, "predicted_label": names[probabilities.argmax(axis=1)]}
+    return columns | {f"p_{name}": probabilities[:, code] for code, name in enumerate(class_names)}

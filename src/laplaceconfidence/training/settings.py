@@ -1,0 +1,120 @@
+"""How the loop trains, whatever the method: optimiser, schedule, batches, device, precision, seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from laplaceconfidence.threads import thread_count
+from laplaceconfidence.validation import check_choice, check_integer, check_real, must_be
+
+PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
+OPTIMIZERS = ("sgd", "adam")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSettings:
+    """The loop's own settings; the defaults are the paper's for CIFAR.
+
+    ``learning_rate_drops`` are the rounds from which on the rate is multiplied by ``drop_factor`` (each once
+    more), as round numbers or as shares of all rounds: 0.75 of 400 rounds leaves the paper's last 100.
+    """
+
+    rounds: int = 400
+    batch_size: int = 128
+    optimizer: str = "sgd"
+    learning_rate: float = 0.01
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    learning_rate_drops: tuple[float, ...] = (0.75,)
+    drop_factor: float = 0.1
+    precision: str = "float32"
+    channels_last: bool = False
+    compile: bool = False
+    eval_batch_size: int = 512
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_integer(self.rounds, "rounds", minimum=1)
+        check_integer(self.batch_size, "batch_size", minimum=1)
+        check_integer(self.eval_batch_size, "eval_batch_size", minimum=1)
+        check_choice(self.optimizer, "optimizer", OPTIMIZERS)
+        check_real(self.learning_rate, "learning_rate", above=0)
+        check_real(self.momentum, "momentum", at_least=0, below=1)
+        check_real(self.weight_decay, "weight_decay", at_least=0)
+        check_real(self.drop_factor, "drop_factor", above=0, at_most=1)
+        check_choice(self.precision, "precision", tuple(PRECISIONS))
+        for drop in self.learning_rate_drops:
+            check_real(drop, "learning_rate_drops", above=0)
+
+    def learning_rate_in(self, round: int) -> float:
+        """The learning rate of a round, counted from 0."""
+        starts = [drop * self.rounds if drop < 1 else drop for drop in self.learning_rate_drops]
+        return self.learning_rate * self.drop_factor ** sum(round >= start for start in starts)
+
+    def build_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
+        """An optimiser of all weights of ``module``."""
+        if self.optimizer == "adam":
+            return torch.optim.Adam(
+                module.parameters(),
+                lr=self.learning_rate,
+                betas=(self.momentum, 0.999),
+                weight_decay=self.weight_decay,
+            )
+        return torch.optim.SGD(
+            module.parameters(),
+            lr=self.learning_rate,
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+        )
+
+    @property
+    def autocast_type(self) -> torch.dtype | None:
+        """The type of mixed precision, ``None`` for full precision."""
+        return PRECISIONS[self.precision]
+
+
+def choose_device(device: Any) -> torch.device:
+    """The device that is asked for; "auto" takes a GPU if there is one."""
+    if isinstance(device, str) and device == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda", torch.cuda.current_device())
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise must_be("device", "'auto', 'cpu', 'cuda', 'cuda:0', ... or 'mps'", device) from error
+    usable = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not usable.get(chosen.type, False):
+        there = ", ".join(repr(name) for name, works in usable.items() if works)
+        raise must_be("device", f"one that this machine has: 'auto', {there}", str(device))
+    return chosen
+
+
+@contextmanager
+def torch_threads(n_jobs: int | None) -> Iterator[None]:
+    """Hold torch to ``n_jobs`` threads inside the block; ``None`` leaves what it has."""
+    before = torch.get_num_threads()
+    if n_jobs is not None:
+        torch.set_num_threads(thread_count(n_jobs))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """One line for every setting that is not the same, nested ones included."""
+    lines: list[str] = []
+    for name in sorted({*before, *now}):
+        old, new = before.get(name, "not set"), now.get(name, "not set")
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            lines += differences(old, new, f"{prefix}{name}.")
+        elif old != new:
+            lines.append(f"{prefix}{name}: {old!r} there, {new!r} now")
+    return lines

@@ -1,0 +1,56 @@
+"""What was measured in every round, for TensorBoard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from laplaceconfidence.exceptions import MissingDependencyError
+
+
+class TensorBoardLogger:
+    """A listener of ``RobustClassifier.fit`` that writes every number of a round into ``folder``.
+
+    A run that is resumed goes on in the same curves: rounds that come again replace those that were there.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise MissingDependencyError(
+                "Logging for TensorBoard needs the package 'tensorboard': pip install tensorboard"
+            ) from error
+        self._open: Any = SummaryWriter
+        self._folder = Path(folder)
+        self._writer: Any = None
+
+    def __call__(self, record: Mapping[str, Any]) -> None:
+        number = record["round"]
+        if self._writer is None:  # not before there is something to write: a run wants its folder empty
+            self._writer = self._open(str(self._folder), purge_step=number)
+        for name, value in _numbers(record):
+            self._writer.add_scalar(name, value, number)
+        self._writer.flush()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _numbers(record: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """The numbers of a round by name, those of its phases by network."""
+    found = [
+        (name, float(value))
+        for name, value in record.items()
+        if name != "round" and isinstance(value, (int, float))
+    ]
+    for phase in record["phases"]:
+        networks = " and ".join(str(network) for network in phase["networks"])
+        found += [
+            (f"{name}/network {networks}", float(value))
+            for name, value in phase.items()
+            if isinstance(value, (int, float))
+        ]
+    return found

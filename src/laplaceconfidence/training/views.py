@@ -1,0 +1,96 @@
+"""From raw inputs to what a network takes: weak and strong views, then normalisation, on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from laplaceconfidence.training.augment.protocol import Augmentation, Chain, Unchanged
+from laplaceconfidence.training.augment.registry import build_strong
+from laplaceconfidence.training.augment.weak import WeakAugment
+from laplaceconfidence.validation import check_choice, check_real, must_be
+
+_SMALLEST_DEVIATION = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class MaskFeatures:
+    """Feature vectors with a random ``share`` of their entries set to 0."""
+
+    share: float
+
+    def __post_init__(self) -> None:
+        check_real(self.share, "share", at_least=0, below=1)
+
+    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        kept = torch.rand(images.shape, generator=generator) >= self.share
+        return images * kept.to(images.device)
+
+
+FEATURE_VIEWS: dict[str, Callable[[], Augmentation]] = {
+    "mask": lambda: MaskFeatures(0.3),
+    "none": Unchanged,
+}
+"""Strong views of feature vectors."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Views:
+    """How inputs are augmented and normalised. Shapes: images (b, c, h, w), feature vectors (b, d)."""
+
+    weak: Augmentation
+    strong: Augmentation  # the weak view included
+    mean: Tensor  # broadcasts against a batch of inputs
+    deviation: Tensor
+    channels_last: bool = False
+
+    def normalised(self, inputs: Tensor) -> Tensor:
+        """Inputs on the scale a network learns well from; bytes count as [0, 1]."""
+        values = inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs.float()
+        values = (values - self.mean) / self.deviation
+        if self.channels_last and values.ndim == 4:
+            values = values.contiguous(memory_format=torch.channels_last)
+        return values
+
+
+def build_augmentations(
+    weak: str | Augmentation, strong: str | Augmentation, input_shape: tuple[int, ...]
+) -> tuple[Augmentation, Augmentation]:
+    """The weak view and the strong one (weak, then ``strong``) for samples of a shape."""
+    if len(input_shape) == 1:
+        return _feature_augmentations(weak, strong)
+    if callable(weak):
+        first: Augmentation = weak
+    elif check_choice(weak, "weak", ("auto", "none")) == "none":
+        first = Unchanged()
+    else:
+        # The paper pads 32 pixels by 4; small images lose their content sooner.
+        first = WeakAugment(padding=max(1, min(4, min(input_shape[1:]) // 8)))
+    return first, Chain((first, build_strong(strong)))
+
+
+def _feature_augmentations(
+    weak: str | Augmentation, strong: str | Augmentation
+) -> tuple[Augmentation, Augmentation]:
+    first = weak if callable(weak) else Unchanged()
+    if not callable(weak):
+        check_choice(weak, "weak", ("auto", "none"))
+    if callable(strong):
+        return first, Chain((first, strong))
+    if strong not in FEATURE_VIEWS:
+        rule = f"one of {', '.join(map(repr, FEATURE_VIEWS))} for feature vectors, or a callable"
+        raise must_be("strong", rule, strong, "Images are given as (n, height, width, channels).")
+    return first, Chain((first, FEATURE_VIEWS[strong]()))
+
+
+def input_statistics(inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and deviation over the samples, per channel of images and per feature of vectors."""
+    values = inputs.double() / 255 if inputs.dtype == torch.uint8 else inputs.double()
+    over = (0, 2, 3) if inputs.ndim == 4 else (0,)
+    mean = values.mean(dim=over, keepdim=True)
+    deviation = values.std(dim=over, keepdim=True, correction=0)
+    deviation = torch.where(deviation > _SMALLEST_DEVIATION, deviation, 1.0)  # a constant tells nothing
+    return mean.float(), deviation.float()

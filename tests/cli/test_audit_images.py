@@ -1,0 +1,92 @@
+"""``laplaceconfidence audit`` of images without features: a network learns them on the given labels."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from laplaceconfidence.records import read_audit
+
+QUICK = ("--epochs", "6", "--device", "cpu", "--n-jobs", "1", "-k", "10")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """300 digits of four kinds, of which some lie in the wrong folder; their true one is in their name."""
+    X, y = load_digits(n_class=4, return_X_y=True)
+    rng = np.random.default_rng(0)
+    for row in range(300):
+        given = (y[row] + 1) % 4 if rng.random() < 0.15 else y[row]
+        path = tmp_path / "photos" / f"digit {given}" / f"{row:03d}_{y[row]}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((X[row].reshape(8, 8) * 15).astype(np.uint8)).save(path)
+    return tmp_path / "photos"
+
+
+def test_misplaced_images_are_found(run: Any, photos: Path, tmp_path: Path) -> None:
+    done = run("audit", "photos", *QUICK)
+    assert done.exit_code == 0, done.stderr
+    audited = read_audit(tmp_path / "laplaceconfidence-audit-photos")
+    issues = audited.issues
+    is_wrong = np.array([name[6] != name[-5] for name in issues.id])
+    flagged = issues.is_label_issue.to_numpy()
+    assert (is_wrong & flagged).sum() / is_wrong.sum() > 0.9
+    assert (is_wrong & flagged).sum() / flagged.sum() > 0.8
+    assert audited.record.source_kind == "image"
+    assert audited.record.n_features == 128
+    learned = audited.record.source["features_learned_by"]
+    assert (learned["network"], learned["epochs"], learned["random_state"]) == ("small_cnn", 6, 0)
+    again = run("audit", "photos", *QUICK, "--out", "again")
+    assert again.exit_code == 0
+    first = (tmp_path / "laplaceconfidence-audit-photos/issues.csv").read_bytes()
+    assert (tmp_path / "again/issues.csv").read_bytes() == first
+
+
+def test_bad_images_and_other_sizes(run: Any, photos: Path, tmp_path: Path) -> None:
+    Image.new("L", (20, 30)).save(photos / "digit 0" / "large_0.png")
+    refused = run("audit", "photos", *QUICK)
+    assert refused.exit_code == 2
+    assert "--image-size" in refused.stderr
+    (photos / "digit 1" / "empty_1.png").write_bytes(b"")
+    refused = run("audit", "photos", *QUICK, "--image-size", "8")
+    assert refused.exit_code == 2
+    assert "empty_1.png cannot be decoded" in refused.stderr
+    done = run("audit", "photos", *QUICK, "--image-size", "8", "--skip-bad", "--epochs", "1")
+    assert done.exit_code == 0, done.stderr
+    assert "1 images cannot be decoded and were left out:" in done.stderr
+    record = json.loads((tmp_path / "laplaceconfidence-audit-photos/audit.json").read_text())
+    learned = record["source"]["features_learned_by"]
+    assert learned["skipped_images"] == [str(photos / "digit 1" / "empty_1.png")]
+    assert record["n_samples"] == 301
+
+
+def test_arrays_of_images(run: Any, tmp_path: Path) -> None:
+    X, y = load_digits(n_class=3, return_X_y=True)
+    images = (X[:90].reshape(-1, 8, 8) * 15).astype(np.uint8)
+    np.savez(tmp_path / "d.npz", images=images, labels=y[:90])
+    done = run("audit", "d.npz", *QUICK, "--network", "mlp")
+    assert done.exit_code == 0, done.stderr
+    refused = run("audit", "d.npz", *QUICK, "--image-size", "4", "--out", "x")
+    assert refused.exit_code == 2
+    assert "'image_size' parameter must be left out" in refused.stderr
+
+
+def test_options_that_would_be_ignored_are_refused(run: Any) -> None:
+    done = run("audit", "digits", "--epochs", "3")
+    assert done.exit_code == 2
+    assert "'epochs' parameter must be left out unless images are audited without features" in done.stderr
+
+
+def test_without_torch_it_says_what_to_install(
+    run: Any, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    done = run("audit", "photos")
+    assert done.exit_code == 2
+    assert "An audit of images without features needs torch" in done.stderr
+    assert "pip install 'laplaceconfidence[train]'" in done.stderr

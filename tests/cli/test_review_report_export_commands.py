@@ -1,0 +1,75 @@
+"""``report``, ``review`` and ``export`` from a shell: what they say, and what bad input gets."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audited_runs import MakeRun
+from laplaceconfidence.review.serving import listening_socket
+
+
+def test_a_report_is_written_where_it_is_wanted(run: Any, make_run: MakeRun, tmp_path: Path) -> None:
+    folder = make_run("csv").folder
+    done = run("report", folder, "-o", "mail.html", "--figures", "figures")
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "mail.html").is_file()
+    assert "figures" in done.stdout
+    assert (tmp_path / "figures" / "confusion.pdf").is_file()
+
+
+def test_a_dry_run_counts_and_writes_nothing(run: Any, make_run: MakeRun, tmp_path: Path) -> None:
+    folder = make_run("csv").folder
+    before = sorted(tmp_path.rglob("*"))
+    words = ("export", folder, "--policy", "reviewed-then-confident", "--min-probability", "0.1", "--dry-run")
+    done = run(*words)
+    assert done.exit_code == 0, done.stderr
+    assert "9 labels changed" in done.stdout
+    assert "Nobody has reviewed this run yet" in done.stdout
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_export_says_where_it_is(run: Any, make_run: MakeRun, tmp_path: Path) -> None:
+    done = run("export", make_run("csv").folder, "-o", "fixed.csv")
+    assert done.exit_code == 0, done.stderr
+    assert "fixed.csv" in done.stdout
+    assert (tmp_path / "fixed.trail.csv").is_file()
+
+
+@pytest.mark.parametrize("command", ["report", "review", "export"])
+def test_what_is_no_run_gets_a_message(run: Any, tmp_path: Path, command: str) -> None:
+    for folder in (tmp_path / "missing", tmp_path):
+        done = run(command, folder)
+        assert done.exit_code == 2
+        assert "not a run folder" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["report", "review", "export"])
+def test_a_run_of_a_newer_version_or_half_a_run(run: Any, make_run: MakeRun, command: str) -> None:
+    folder = make_run("csv").folder
+    record = json.loads((folder / "audit.json").read_text())
+    (folder / "audit.json").write_text(json.dumps(record | {"format_version": 99}))
+    done = run(command, folder)
+    assert done.exit_code == 2
+    assert "Upgrade" in done.stderr
+    (folder / "audit.json").unlink()
+    done = run(command, folder)
+    assert done.exit_code == 2
+    assert "not written to its end" in done.stderr
+
+
+def test_a_port_in_use_gets_a_message(run: Any, make_run: MakeRun) -> None:
+    with listening_socket("127.0.0.1", 0) as taken:
+        done = run("review", make_run("csv").folder, "--no-browser", "--port", taken.getsockname()[1])
+    assert done.exit_code == 2
+    assert "cannot be used" in done.stderr
+
+
+def test_a_damaged_decisions_file_gets_a_message(run: Any, make_run: MakeRun) -> None:
+    folder = make_run("csv").folder
+    (folder / "decisions.sqlite").write_bytes(b"scribble" * 1000)
+    for command in ("review", "export"):
+        done = run(command, folder, *(["--no-browser"] if command == "review" else []))
+        assert done.exit_code == 2
+        assert "A copy is kept at" in done.stderr.replace("\n", " ")

@@ -1,0 +1,348 @@
+"""``laplaceconfidence train``: what it prints, what it leaves, how it goes on and what it refuses."""
+
+import io
+import json
+import os
+import signal
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from laplaceconfidence.cli.train import _quiet_unless_first
+from laplaceconfidence.cli.training_progress import TrainingProgress, duration
+
+QUICK = (
+    *("--rounds", "3", "--warmup", "1", "--batch-size", "16", "--set", "n_neighbors=5", "--device", "cpu"),
+    *("--set", "passes=1", "--set", "n_networks=1", "--n-jobs", "1", "--set", "checkpoint_seconds=0"),
+)
+
+
+def draw(path: Path, label: int, rng: np.random.Generator, side: int = 8) -> None:
+    """Two classes: dark images and light ones."""
+    pixels = rng.integers(0, 60, (side, side, 3)) + 150 * label
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels.astype(np.uint8)).save(path)
+
+
+def image_folder(folder: Path, n: int = 24, side: int = 8, seed: int = 0) -> Path:
+    rng = np.random.default_rng(seed)
+    for number in range(n):
+        label = number % 2
+        draw(folder / ("dark", "light")[label] / f"{number:03d}.png", label, rng, side)
+    return folder
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    return image_folder(tmp_path / "photos")
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_folder_of_images_is_trained_on(run: Any, photos: Path, tmp_path: Path) -> None:
+    image_folder(tmp_path / "new", n=10, seed=1)
+    done = run("train", "photos", *QUICK, "--test", "new")
+    assert done.exit_code == 0, done.stderr
+    assert "24 samples of 2 classes; preset image-folder-small (no preset was named" in done.stderr
+    assert "Round 3/3: loss " in done.stderr
+    assert "validation" in done.stderr
+    assert ", confidence " in done.stderr
+    assert "Trained 3 rounds; round " in done.stdout
+    assert "mean of the last 10 rounds" in done.stdout
+    assert "The refined labels differ from " in done.stdout
+    folder = tmp_path / "laplaceconfidence-train-photos"
+    refined = pd.read_parquet(folder / "refined_labels.parquet")
+    assert sorted(refined.id)[:2] == ["dark/000.png", "dark/002.png"]
+    assert set(refined.given_label) == {"dark", "light"}
+    source = json.loads((folder / "source.json").read_text())
+    assert source["source"] == str(photos)
+    assert source["preset"] == "image-folder-small"
+    assert source["preset_settings"]["training"]["rounds"] == 3
+    assert len(read_lines(folder / "metrics.jsonl")) == 3
+
+
+def interrupt_after_first_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = TrainingProgress.__call__
+
+    def interrupt(self: TrainingProgress, record: Any) -> None:
+        told(self, record)
+        if record["round"] == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(TrainingProgress, "__call__", interrupt)
+
+
+def test_stopped_gone_on_finished_replaced(
+    run: Any, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("train", "photos", *QUICK)
+    assert run(*words, "--out", "whole").exit_code == 0
+    with monkeypatch.context() as patch:
+        interrupt_after_first_round(patch)
+        patch.setattr(sys, "argv", ["laplaceconfidence", "train", "my photos", "--overwrite"])
+        stopped = run(*words, "--out", "run")
+    assert stopped.exit_code == 130
+    assert "Everything so far is saved in run" in stopped.stderr
+    assert "To go on, give the same command again:\n  laplaceconfidence train 'my photos'\n" in stopped.stderr
+    other = run(*words, "--out", "run", "--set", "learning_rate=0.5")
+    assert other.exit_code == 2
+    assert "training.learning_rate: 0.02 there, 0.5 now" in other.stderr
+    gone_on = run(*words, "--out", "run", "--resume")
+    assert gone_on.exit_code == 0, gone_on.stderr
+    assert "Going on with the run in run" in gone_on.stderr
+    assert "Round 1/3" not in gone_on.stderr
+    assert read_lines(tmp_path / "run/metrics.jsonl") == read_lines(tmp_path / "whole/metrics.jsonl")
+    again = run(*words, "--out", "run")
+    assert again.exit_code == 2
+    assert "The run in run is finished" in again.stderr
+    assert run(*words, "--out", "run", "--overwrite").exit_code == 0
+    (tmp_path / "run" / "thesis.tex").write_text("mine")
+    refused = run(*words, "--out", "run", "--overwrite")
+    assert refused.exit_code == 2
+    assert "thesis.tex" in refused.stderr
+    assert (tmp_path / "run" / "summary.json").exists()
+
+
+def test_bad_images_are_named_or_skipped_and_listed(run: Any, photos: Path, tmp_path: Path) -> None:
+    broken = photos / "dark" / "004.png"
+    broken.write_bytes(broken.read_bytes()[:50])
+    refused = run("train", "photos", *QUICK)
+    assert refused.exit_code == 2
+    assert "dark/004.png cannot be decoded" in refused.stderr
+    assert "--skip-bad" in refused.stderr
+    done = run("train", "photos", *QUICK, "--skip-bad", "--out", "run")
+    assert done.exit_code == 0, done.stderr
+    assert "1 images could not be decoded and were left out (run/skipped_images.txt)" in done.stdout
+    assert str(broken) in done.stdout
+    assert (tmp_path / "run/skipped_images.txt").read_text().startswith(f"{broken}\t")
+    assert len(pd.read_parquet(tmp_path / "run/refined_labels.parquet")) == 23
+
+
+def test_images_of_different_sizes_need_a_size(run: Any, photos: Path, tmp_path: Path) -> None:
+    draw(photos / "dark" / "large.png", 0, np.random.default_rng(0), side=20)
+    refused = run("train", "photos", *QUICK)
+    assert refused.exit_code == 2
+    assert "'image_size' parameter must be given" in refused.stderr
+    done = run("train", "photos", *QUICK, "--image-size", "6", "--test-share", "0.2")
+    assert done.exit_code == 0, done.stderr
+    settings = json.loads((tmp_path / "laplaceconfidence-train-photos/settings.json").read_text())
+    assert settings["data"].startswith("20 samples of 3 x 6 x 6")
+
+
+def test_features_and_missing_labels(run: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(40) % 2
+    X = np.eye(2)[labels] + rng.normal(scale=0.1, size=(40, 2))
+    words = np.array(["no", "yes"], dtype=object)[labels]
+    words[3] = None
+    pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "mood": words, "id": [f"r{i}" for i in range(40)]}).to_csv(
+        tmp_path / "d.csv", index=False
+    )
+    done = run("train", "d.csv", "--label", "mood", "--features", "a", "--features", "b", *QUICK)
+    assert done.exit_code == 0, done.stderr
+    assert "1 without a label; preset embeddings-mlp" in done.stderr
+    refined = pd.read_parquet(tmp_path / "laplaceconfidence-train-d/refined_labels.parquet")
+    row = refined.set_index("id").loc["r3"]
+    assert pd.isna(row.given_label)
+    assert np.isnan(row.confidence)
+
+
+def test_noise_is_put_in_for_benchmarks_and_said(run: Any, photos: Path, tmp_path: Path) -> None:
+    noise = ("--set", "noise.kind=symmetric", "--set", "noise.rate=0.5", "--set", "noise.seed=3")
+    done = run("train", "photos", *QUICK, *noise)
+    assert done.exit_code == 0, done.stderr
+    assert "For the benchmark 50% symmetric noise was put into the labels" in done.stderr
+    assert "According to the true labels" in done.stdout
+
+
+def test_another_method_with_the_same_preset(run: Any, photos: Path) -> None:
+    words = ("--method", "cross_entropy", "--rounds", "2", "--device", "cpu", "--batch-size", "16")
+    done = run("train", "photos", "--preset", "image-folder-small", *words)
+    assert done.exit_code == 0, done.stderr
+    assert "Note: The preset's alpha, " in done.stderr
+    assert ", confidence " not in done.stderr
+
+
+def test_cifar_reports_its_published_test_set(run: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "cifar-10-batches-bin"
+    folder.mkdir()
+    for name in [*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin"]:
+        records = rng.integers(0, 256, (6, 1 + 3 * 32 * 32), dtype=np.uint8)
+        records[:, 0] = np.arange(6) % 3
+        (folder / name).write_bytes(records.tobytes())
+    done = run("train", folder.name, "--preset", "image-folder-small", *QUICK)
+    assert done.exit_code == 0, done.stderr
+    assert "the published test set" in done.stdout
+    assert "test " in done.stderr
+
+
+def test_mini_webvision_with_both_its_test_sets(run: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    root = tmp_path / "webvision"
+    (root / "info").mkdir(parents=True)
+    synsets = [f"n{code:08d}" for code in range(60)]
+    (root / "info/synsets.txt").write_text("\n".join(synsets))
+    names = [(f"google/q{label + 1:04d}/{number}.jpg", label) for number in range(12) for label in (0, 1)]
+    (root / "info/train_filelist_google.txt").write_text(
+        "".join(f"{name} {label}\n" for name, label in names)
+    )
+    (root / "info/val_filelist.txt").write_text("a.jpg 0\nb.jpg 1\nc.jpg 55\n")
+    for name, label in [*names, ("val_images_256/a.jpg", 0), ("val_images_256/b.jpg", 1)]:
+        draw(root / name, label, rng, side=12)
+    for label in (0, 1):
+        draw(tmp_path / "ilsvrc" / synsets[label] / "x.JPEG", label, rng, side=9)
+    words = ("--preset", "mini-webvision", "--network", "small_cnn", *QUICK)
+    done = run(
+        *("train", "webvision", *words, "--image-size", "8", "--set", "entropy_penalty=false"),
+        *("--test", "webvision", "--test", "ilsvrc"),
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "24 samples of 50 classes" in done.stderr
+    assert done.stdout.count("the kept round") == 2
+    assert "ilsvrc" in done.stdout
+
+
+def test_large_folders_are_decoded_by_workers(
+    run: Any, photos: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    image_folder(tmp_path / "new", n=4, seed=1)
+    assert run("train", "photos", *QUICK, "--test", "new", "--out", "memory").exit_code == 0
+    monkeypatch.setattr("laplaceconfidence.data.image_files.KEPT_UP_TO", 0)
+    monkeypatch.setattr("laplaceconfidence.training.inputs.RESIDENT_UP_TO", 0)
+    done = run("train", "photos", *QUICK, "--test", "new", "--out", "streamed", "--workers", "1")
+    assert done.exit_code == 0, done.stderr
+    assert read_lines(tmp_path / "memory/metrics.jsonl") == read_lines(tmp_path / "streamed/metrics.jsonl")
+    ids = pd.read_parquet(tmp_path / "streamed/refined_labels.parquet").id
+    assert ids[0] == "dark/000.png"
+
+
+def test_tensorboard_is_an_option(
+    run: Any, photos: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
+    refused = run("train", "photos", *QUICK, "--tensorboard")
+    assert refused.exit_code == 2
+    assert "pip install tensorboard" in refused.stderr
+
+    written: list[tuple[str, float, int]] = []
+
+    class Writer:
+        def __init__(self, folder: str, purge_step: int) -> None:
+            assert Path(folder) == Path("run/tensorboard")
+            assert purge_step == 1
+
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            written.append((name, value, step))
+
+        def flush(self) -> None:
+            pass
+
+        def close(self) -> None:
+            written.append(("closed", 0, 0))
+
+    stand_in = types.ModuleType("torch.utils.tensorboard")
+    stand_in.SummaryWriter = Writer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", stand_in)
+    assert run("train", "photos", *QUICK, "--tensorboard", "--out", "run").exit_code == 0
+    names = {name for name, _, step in written if step == 3}
+    assert {"validation_accuracy", "learning_rate", "loss/network 1", "mean_confidence/network 1"} <= names
+    assert written[-1][0] == "closed"
+
+
+def test_a_terminal_shows_rounds_and_stages(run: Any, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Console(file=io.StringIO(), force_terminal=True, width=150)
+    monkeypatch.setattr("laplaceconfidence.cli.training_progress.notices", lambda: screen)
+    assert run("train", "photos", *QUICK).exit_code == 0
+    written = screen.file.getvalue()  # type: ignore[attr-defined]
+    for part in ("Round ", "Decoding images", "/3", "loss ", "validation ", "left"):
+        assert part in written
+    assert "Round 1/3" not in written  # lines are for files
+
+
+def test_presets_are_listed(run: Any) -> None:
+    done = run("train", "--presets")
+    assert done.exit_code == 0
+    assert "cifar100-sym90-pca" in done.stdout
+    assert "Mini-WebVision (50 classes, real noise), as in the paper" in done.stdout
+
+
+WRONG = {
+    "preset": (("--preset", "image-folder-smal"), ["'preset'", "image-folder-small"]),
+    "setting": (("--set", "round=3"), ["no setting 'round'", "'rounds'", "warmup"]),
+    "method": (("--method", "laplas"), ["'method'", "'laplas'", "closest: laplace"]),
+    "network": (("--network", "small_cn"), ["'network'", "closest: small_cnn"]),
+    "device": (("--device", "tpu"), ["'device'", "'auto'"]),
+    "resume": (("--resume",), ["holds no run to resume"]),
+    "both": (("--resume", "--overwrite"), ["'resume'", "--overwrite"]),
+    "two tests": (("--test", "photos", "--test-share", "0.1"), ["'test_share'", "--test"]),
+    "share": (("--test-share", "0.001"), ["'test_share'", "24 samples"]),
+    "folder": (("--out", "photos"), ["photos", "must be new, empty or hold a run"]),
+    "classes": (("--test", "other"), ["'test'", "'dark', 'light'", "'up'"]),
+    "rounds": (("--rounds", "many"), ["--rounds", "many"]),
+    "warmup": (("--warmup", "-1"), ["'warmup'", "-1"]),
+    "size": (("--image-size", "0"), ["'image_size'", "at least 1", "0"]),
+    "seed": (("--seed", "-1"), ["--seed", "-1"]),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_mistakes_are_explained(run: Any, photos: Path, tmp_path: Path, name: str) -> None:
+    draw(tmp_path / "other" / "up" / "1.png", 0, np.random.default_rng(0))
+    words, parts = WRONG[name]
+    done = run("train", "photos", *words)
+    assert done.exit_code == 2, done.stdout
+    for part in parts:
+        assert part in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "laplaceconfidence-train-photos").exists()
+
+
+def test_options_of_images_are_refused_for_features(run: Any, tmp_path: Path) -> None:
+    np.savez(
+        tmp_path / "d.npz", features=np.random.default_rng(0).normal(size=(20, 3)), labels=np.arange(20) % 2
+    )
+    for words in (("--image-size", "8"), ("--skip-bad",), ("--workers", "1")):
+        done = run("train", "d.npz", *words)
+        assert done.exit_code == 2
+        assert "left out where images are not trained on" in done.stderr
+
+
+def test_without_torch_it_says_what_to_install(
+    run: Any, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    done = run("train", "photos")
+    assert done.exit_code == 2
+    assert "pip install 'laplaceconfidence[train]'" in done.stderr
+
+
+def test_only_the_first_process_speaks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        with _quiet_unless_first():
+            sys.stdout.write(f"process {rank}")
+    assert capsys.readouterr().out == "process 0"
+
+
+def test_help_teaches_with_examples(run: Any) -> None:
+    done = run("train", "--help")
+    assert done.exit_code == 0
+    assert done.stdout.count("laplaceconfidence train ") >= 4
+    assert "torchrun" in done.stdout
+
+
+def test_durations_are_readable() -> None:
+    assert [duration(seconds) for seconds in (4, 80, 100, 7200)] == ["4 s", "80 s", "2 min", "2.0 h"]

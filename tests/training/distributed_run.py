@@ -1,0 +1,66 @@
+"""One of several processes. Usage: distributed_run.py FOLDER RANK SIZE"""
+
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn import functional
+
+sys.path.insert(0, str(Path(__file__).parent))
+from small_runs import noisy_digits, quick
+
+from laplaceconfidence.training.methods.interface import Method, Phase
+from laplaceconfidence.training.step import Step
+from laplaceconfidence.training.stopping import Interrupted
+
+METHODS = ("laplace", "co_teaching", "dividemix")
+
+
+@dataclass(frozen=True)
+class RestingHead(Method):
+    """A head that is used in every other round only."""
+
+    n_networks: ClassVar[int] = 1
+
+    def phases(self, round: int) -> tuple[Phase, ...]:
+        return (Phase("head" if round % 2 else "rest", trains=(0,)),)
+
+    def heads(self, n_features: int, n_classes: int) -> dict[str, nn.Module]:
+        return {"second": nn.Linear(n_features, n_classes)}
+
+    def loss(self, step: Step) -> Tensor:
+        outputs = step.trained.outputs(step.batch.weak())
+        logits = outputs.heads["second"] if step.phase.name == "head" else outputs.logits
+        return functional.cross_entropy(logits, step.batch.labels)
+
+
+def run(method: str | Method, out: Path | None = None) -> Any:
+    # 135 samples are trained on: batches of 32 leave a short one that does not split evenly.
+    X, y, _ = noisy_digits(150)
+    more = {"warmup": 1} if method == "dividemix" else {}
+    classifier = quick(network="small_runs:plain_mlp", method=method, out=out, **more)
+    if out is not None:
+        with suppress(Interrupted):  # only the first process calls listeners: all must stop all the same
+            classifier.fit(X, y, test=(X, y), listeners=[lambda _: signal.raise_signal(signal.SIGTERM)])
+    classifier.fit(X, y, test=(X, y))
+    return {
+        "history": classifier.history_,
+        "confidence": torch.from_numpy(classifier.confidence_),
+        "networks": [network.state_dict() for network in classifier.networks_],
+    }
+
+
+if __name__ == "__main__":
+    folder, rank, size = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=size)
+    results = {method: run(method) for method in METHODS}
+    results |= {"stopped": run("laplace", folder / "run"), "head": run(RestingHead())}
+    torch.save(results, folder / f"results-{rank}.pt")
+    dist.destroy_process_group()

@@ -1,0 +1,61 @@
+"""A few hundred noisy digits and a network that trains on them in a blink, for the tests of this folder."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+
+from laplaceconfidence.training.classifier import RobustClassifier
+
+
+def noisy_digits(n: int = 240, rate: float = 0.4, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Images (n, 8, 8) as bytes, labels of which some are random, and the true ones."""
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(len(X))[:n]
+    true = y[rows].astype(np.int64)
+    given = np.where(rng.random(n) < rate, rng.integers(0, 10, n), true)
+    return (X[rows].reshape(n, 8, 8) * 15).astype(np.uint8), given, true
+
+
+def tiny_mlp(n_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
+    """No batch normalisation: processes then compute exactly what one process would."""
+    n_inputs = int(np.prod(input_shape))
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(n_inputs, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, n_classes)
+    )
+
+
+def shifted(images: Tensor, generator: torch.Generator) -> Tensor:
+    """A random augmentation that costs nothing."""
+    shift = int(torch.randint(-1, 2, (1,), generator=generator))
+    return images.roll(shift, dims=-1)
+
+
+def quick(**settings: Any) -> RobustClassifier:
+    """A run of a second or less."""
+    usual: dict[str, Any] = {
+        "network": tiny_mlp,
+        "rounds": 3,
+        "batch_size": 32,
+        "learning_rate": 0.05,
+        "weak": shifted,
+        "strong": shifted,
+        "device": "cpu",
+        "checkpoint_seconds": 0,
+    }
+    if settings.get("method", "laplace") == "laplace":
+        usual |= {"warmup": 1, "n_neighbors": 10}
+    return RobustClassifier(**(usual | settings))
+
+
+def weights(classifier: RobustClassifier) -> list[Tensor]:
+    return [tensor for network in classifier.networks_ for tensor in network.state_dict().values()]
+
+
+def plain_mlp(n_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
+    """Neither batch normalisation nor dropout, whose masks differ between processes."""
+    n_inputs = int(np.prod(input_shape))
+    return nn.Sequential(nn.Flatten(), nn.Linear(n_inputs, 32), nn.ReLU(), nn.Linear(32, n_classes))

@@ -1,0 +1,38 @@
+"""Running statistics of batch normalisation: from both views, or from the weak ones only."""
+
+from typing import Any
+
+import pytest
+import torch
+from small_runs import noisy_digits, quick
+from torch import Tensor
+
+# So few samples make the guards speak.
+pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guards.TrainingWarning")
+
+
+def plain(images: Tensor, generator: torch.Generator) -> Tensor:
+    return images
+
+
+def glaring(images: Tensor, generator: torch.Generator) -> Tensor:
+    return (images.float() * 0 + 255).to(images.dtype)
+
+
+@pytest.mark.parametrize("weak_only", [False, True])
+def test_strong_views_count_in_the_statistics_unless_told_otherwise(weak_only: bool) -> None:
+    X, y, _ = noisy_digits(120)
+    run = quick(
+        network="mlp",
+        weak=plain,
+        strong=glaring,
+        warmup=0,
+        rounds=2,
+        learning_rate=1e-9,
+        method_options={"weak_statistics": weak_only},
+    ).fit(X, y)
+    network: Any = run.networks_[0]
+    inputs = run._task.views.normalised(torch.from_numpy(X).unsqueeze(1)).flatten(1)
+    expected = network.features[1](inputs).mean(dim=0)
+    close = (network.features[2].running_mean - expected).abs().max() < 0.5
+    assert bool(close) == weak_only
