@@ -27,6 +27,7 @@ demo: .venv/package   ## set everything up and run the main job on the embedded 
 	$(BIN)/laplaceconfidence demo
 
 test: .venv/tools   ## set everything up and run the tests
+	@sh tests/browser/install_chromium.sh
 	$(BIN)/python -m pytest
 
 check: .venv/tools   ## style, types and layering
@@ -39,6 +40,8 @@ bench: .venv/tools   ## measure speed, growth and quality against the peers (abo
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/report_time.py
+	$(BIN)/python benchmarks/review_latency.py
 	$(BIN)/python benchmarks/tables.py
 
 clean:   ## remove .venv and what the tools leave behind

@@ -95,7 +95,7 @@ def drawn_from(log_p: np.ndarray, truth: np.ndarray, rate: float, rng: np.random
 def out_of_fold_probabilities(features: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
     n_classes = int(labels.max()) + 1
     rng = np.random.default_rng(seed)
-    coordinates = half_whitened(features, 256, n_jobs=None, rng=rng)
+    coordinates = half_whitened(features, None, n_jobs=None, rng=rng)
     worlds = make_worlds(labels, 5, rng)
     best, best_score = np.empty(0), -np.inf
     for l2 in (0.01, 0.03, 0.1):

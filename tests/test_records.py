@@ -31,7 +31,7 @@ def result() -> AuditResult:
     )
     labels = data.labels.copy()
     labels[:3] = [1, 2, 0]
-    return audit(data.with_labels(labels), n_neighbors=12, random_state=5)
+    return audit(data.with_labels(labels), estimator="laplace", n_neighbors=12, random_state=5)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ def naive_neighbours(features: np.ndarray, k: int) -> np.ndarray:
 
 
 def test_neighbours_are_those_of_the_graph_as_loud_as_the_method_hears_them(heaps: NoisyDataset) -> None:
-    result = audit(heaps, n_neighbors=6)
+    result = audit(heaps, estimator="laplace", n_neighbors=6)
     graph = naive_neighbours(heaps.features, 6)
     degree = graph.sum(axis=1)
     scores = result.table.sort_index().label_score

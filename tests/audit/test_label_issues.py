@@ -40,7 +40,7 @@ def probabilities(n: int, n_classes: int, seed: int = 0) -> np.ndarray:
 
 
 def test_the_table_ranks_the_wrong_labels_first(heaps: NoisyDataset, wrong_rows: list[int]) -> None:
-    result = audit(heaps, n_neighbors=8)
+    result = audit(heaps, estimator="laplace", n_neighbors=8)
     table = result.table
     assert list(table.columns) == [*COLUMNS, *BEYOND_LABELS, "text"]
     assert sorted(table.index[:3]) == wrong_rows
@@ -56,7 +56,7 @@ def test_the_table_ranks_the_wrong_labels_first(heaps: NoisyDataset, wrong_rows:
 
 
 def test_scores_are_the_confidences_of_the_estimator(heaps: NoisyDataset) -> None:
-    result = audit(heaps, n_neighbors=8)
+    result = audit(heaps, estimator="laplace", n_neighbors=8)
     alone = LaplaceConfidence(n_neighbors=8).fit(heaps.features, heaps.labels)
     by_row = result.table.sort_index()
     np.testing.assert_allclose(by_row.label_score, alone.confidence_)
@@ -191,16 +191,16 @@ def test_a_class_without_labels_has_no_probability(heaps: NoisyDataset) -> None:
 
 
 def test_a_graph_takes_the_place_of_features(heaps: NoisyDataset) -> None:
-    by_features = audit(heaps, n_neighbors=8)
+    by_features = audit(heaps, estimator="laplace", n_neighbors=8)
     graph = by_features.estimator.affinity_  # type: ignore[attr-defined]
-    by_graph = find_label_issues(heaps.written(heaps.labels), knn_graph=graph)
+    by_graph = find_label_issues(heaps.written(heaps.labels), knn_graph=graph, estimator="laplace")
     np.testing.assert_allclose(
         by_graph.table.sort_index().label_score, by_features.table.sort_index().label_score, atol=1e-6
     )
 
 
 def test_what_a_result_says_about_itself(heaps: NoisyDataset) -> None:
-    result = audit(heaps, n_neighbors=8, random_state=3)
+    result = audit(heaps, estimator="laplace", n_neighbors=8, random_state=3)
     assert result.settings["n_neighbors"] == 8
     assert result.settings["random_state"] == 3
     assert {"total", "neighbours", "solve", "ranking"} <= result.timings.keys()
@@ -216,7 +216,10 @@ GRAPH = sparse.csr_array(np.ones((40, 40)))
         ({"estimator": "magic"}, ["'estimator'", "'magic'", "'knn-vote'"]),
         ({"estimator": LaplaceConfidence}, ["'estimator'", "a name or a confidence estimator"]),
         ({"estimator": 5}, ["'estimator'", "5"]),
-        ({"pred_probs": probabilities(40, 2)}, ["'estimator'", "both", "'laplace'", "'normalized-margin'"]),
+        ({"alpha": 0.5}, ["'alpha'", "'noise-aware'", "name the estimator: 'laplace'"]),
+        ({"target_precision": 1.5}, ["'target_precision'", "below 1", "1.5"]),
+        ({"target_precision": 0.9, "threshold": 0.5}, ["'target_precision'", "'threshold'"]),
+        ({"target_precision": 0.9, "estimator": "laplace"}, ["'target_precision'", "'laplace'"]),
         ({"estimator": "laplace", "pred_probs": probabilities(40, 2)}, ["'pred_probs'", "'laplace'"]),
         ({"estimator": "knn-vote", "knn_graph": GRAPH}, ["'knn_graph'", "'knn-vote'"]),
         ({"estimator": "self-confidence"}, ["'pred_probs'", "given", "'self-confidence'"]),
@@ -229,7 +232,7 @@ GRAPH = sparse.csr_array(np.ones((40, 40)))
         ({"estimator": "knn-vote", "alpha": 0.5}, ["'alpha'", "'knn-vote'", "n_neighbors"]),
         ({"estimator": LaplaceConfidence(), "alpha": 0.5}, ["'alpha'", "instance"]),
         ({"estimator": NormalizedMargin(), "random_state": 1}, ["'random_state'", "NormalizedMargin"]),
-        ({"alpha": 1.5}, ["'alpha'", "1.5"]),
+        ({"estimator": "laplace", "alpha": 1.5}, ["'alpha'", "1.5"]),
         ({"n_components": 3}, ["'n_components'", "3"]),
     ],
 )
@@ -282,7 +285,8 @@ def test_file_names_that_are_no_text_are_shown_all_the_same() -> None:
     ],
 )
 def test_the_room_can_be_called_however_it_was_imported(imports: str) -> None:
-    code = f"{imports}\nfrom laplaceconfidence import read_dataset\nprint(f(read_dataset('digits')).n_issues)"
+    call = "f(read_dataset('digits'), estimator='laplace').n_issues"
+    code = f"{imports}\nfrom laplaceconfidence import read_dataset\nprint({call})"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 0

@@ -149,7 +149,7 @@ def test_too_few_neighbours_of_the_estimator_are_not_used() -> None:
     candidates = neighbours_of(reduced)
     assert candidates is not None
     assert candidates.shape == (300, 20)
-    table = audit(data, n_neighbors=5, max_iter=100).table.sort_index()
+    table = audit(data, estimator="laplace", n_neighbors=5, max_iter=100).table.sort_index()
     np.testing.assert_allclose(table.outlier_score, audit(data).table.sort_index().outlier_score)
 
 

@@ -98,5 +98,5 @@ def test_dividemix_never_runs_out_of_either_kind() -> None:
 def test_settings_that_would_be_ignored_are_refused() -> None:
     with pytest.raises(ValueError, match="'alpha' parameter must be left alone unless confidence='laplace'"):
         Laplace(confidence="gaussian-mixture", alpha=0.5)
-    with pytest.raises(ValueError, match="'confidence' parameter must be one of 'laplace'"):
+    with pytest.raises(ValueError, match="'confidence' parameter must be one of 'noise-aware', 'laplace'"):
         Laplace(confidence="lapace")

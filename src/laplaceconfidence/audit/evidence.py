@@ -22,7 +22,7 @@ from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import must_be
 
-FOR_FEATURES = "laplace"
+FOR_FEATURES = "noise-aware"
 FOR_PROBABILITIES = "normalized-margin"
 
 # A label that a model holds for impossible has an infinite loss, and one nearly so would squeeze all others
@@ -100,17 +100,9 @@ def labels_as_written(dataset: NoisyDataset) -> NDArray[Any]:
 
 
 def _default_estimator(dataset: NoisyDataset, pred_probs: Any, knn_graph: Any) -> str:
-    has_graph = knn_graph is not None or dataset.features is not None
-    if pred_probs is None:
-        return FOR_FEATURES
-    if not has_graph:
-        return FOR_PROBABILITIES
-    raise must_be(
-        "estimator",
-        "named where there are both features (or a graph) and class probabilities",
-        None,
-        f"{FOR_FEATURES!r} judges by the features alone, {FOR_PROBABILITIES!r} by 'pred_probs' alone.",
-    )
+    """The noise-aware one, which weighs all evidence; a plain score where probabilities are all there is."""
+    only_probabilities = pred_probs is not None and knn_graph is None and dataset.features is None
+    return FOR_PROBABILITIES if only_probabilities else FOR_FEATURES
 
 
 def _instance(estimator: Any, random_state: Any, settings: dict[str, Any]) -> tuple[ConfidenceEstimator, str]:
@@ -133,7 +125,13 @@ def _instance(estimator: Any, random_state: Any, settings: dict[str, Any]) -> tu
     if unknown := [setting for setting in settings if setting not in accepted]:
         listed = ", ".join(accepted) or "none"
         rule = f"left out for {estimator!r}"
-        raise must_be(unknown[0], rule, settings[unknown[0]], f"The settings of {estimator!r}: {listed}.")
+        advice = f"The settings of {estimator!r}: {listed}."
+        others = [
+            name for name, other in ESTIMATORS.items() if unknown[0] in inspect.signature(other).parameters
+        ]
+        if others:
+            advice += f" For this one name the estimator: {', '.join(map(repr, others))}."
+        raise must_be(unknown[0], rule, settings[unknown[0]], advice)
     judge: Any = kind(**settings)
     if random_state is not None and "random_state" in judge.get_params():
         judge.set_params(random_state=random_state)

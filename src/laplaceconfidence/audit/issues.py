@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, to_numpy
+from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
 from laplaceconfidence.audit.beyond_labels import beyond_labels, check_test_set
 from laplaceconfidence.audit.evidence import Case, build_case, class_values
+from laplaceconfidence.audit.flag_rule import FlagRule
 from laplaceconfidence.audit.result import AuditResult
 from laplaceconfidence.audit.table import ranked_table
 from laplaceconfidence.audit.verified import made_certain, told_verified, with_verified
@@ -17,7 +19,7 @@ from laplaceconfidence.audit.versions import installed_versions
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING, encode_labels
 from laplaceconfidence.stages import StageTimer, observing, stage
-from laplaceconfidence.validation import check_real, must_be
+from laplaceconfidence.validation import must_be
 
 
 def audit(
@@ -28,6 +30,7 @@ def audit(
     knn_graph: Any = None,
     test: Any = None,
     threshold: float | None = None,
+    target_precision: float | None = None,
     random_state: Any = None,
     audited: Mapping[int, Any] | None = None,
     recalibrate: Callable[[FloatArray], FloatArray] | None = None,
@@ -40,8 +43,8 @@ def audit(
     Parameters
     ----------
     dataset : labels and features; ``read_dataset`` makes one of nearly anything.
-    estimator : a name such as "laplace", "knn-vote" or "normalized-margin", or an estimator, of which a copy
-        is fitted. ``None`` takes "laplace" for features or a graph, "normalized-margin" for ``pred_probs``.
+    estimator : a name such as "noise-aware", "laplace" (the paper's) or "knn-vote", or an estimator, of which
+        a copy is fitted. ``None`` takes "noise-aware", or "normalized-margin" for ``pred_probs`` alone.
     pred_probs : (n, C) class probabilities of a model that did not see the labels it judges, in the order of
         the data set's classes. Estimators of losses take the loss -log p[label] from them.
     knn_graph : (n, n) sparse neighbour graph, in place of the one that would be built from the features.
@@ -49,6 +52,8 @@ def audit(
         both are flagged as leaked.
     threshold : flag labels with a score below it. ``None`` flags where another class is more probable than
         the given one.
+    target_precision : flag as many labels as possible such that this share of them is expected to be wrong;
+        for estimators whose scores are probabilities, such as "noise-aware".
     random_state : seed of whatever is random in the estimator.
     audited : labels that a person has verified, by row; ``None`` where no class fits. They take the place of
         the given ones, are certain, and the others are judged by them.
@@ -57,7 +62,7 @@ def audit(
     settings : of the estimator, when it is named: ``n_neighbors=10``, say.
 
     >>> from laplaceconfidence.data.digits import load_digits
-    >>> audit(load_digits(), n_neighbors=10, max_iter=100)
+    >>> audit(load_digits(), estimator="laplace", n_neighbors=10, max_iter=100)
     AuditResult(49 of 1797 labels flagged, by laplace)
     """
     if not isinstance(dataset, NoisyDataset):
@@ -74,13 +79,14 @@ def audit(
         random_state=random_state,
         settings=settings,
     )
+    rule = FlagRule(threshold, target_precision)
     if audited is None:
-        return _judged(case, dataset, threshold, test, recalibrate=recalibrate)
+        return _judged(case, dataset, rule, test, recalibrate=recalibrate)
     case = told_verified(case, dataset, audited)
     verified = with_verified(dataset, audited)
     if "audited" in case.more:
         recalibrate = None
-    return _judged(case, verified, threshold, test, audited=audited, recalibrate=recalibrate)
+    return _judged(case, verified, rule, test, audited=audited, recalibrate=recalibrate)
 
 
 def find_label_issues(
@@ -94,6 +100,7 @@ def find_label_issues(
     missing_label: object = None,
     estimator: Any = None,
     threshold: float | None = None,
+    target_precision: float | None = None,
     random_state: Any = None,
     **settings: Any,
 ) -> AuditResult:
@@ -126,20 +133,19 @@ def find_label_issues(
     if features is not None and case.estimator.evidence != "features":
         rule = f"left out for {case.name!r}, which judges by class probabilities"
         raise must_be("features", rule, f"shape {np.shape(features)}")
-    return _judged(case, dataset, threshold)
+    return _judged(case, dataset, FlagRule(threshold, target_precision))
 
 
 def _judged(
     case: Case,
     dataset: NoisyDataset,
-    threshold: float | None,
+    rule: FlagRule,
     test: NoisyDataset | None = None,
     *,
     audited: Mapping[int, Any] | None = None,
     recalibrate: Callable[[FloatArray], FloatArray] | None = None,
 ) -> AuditResult:
-    if threshold is not None:
-        threshold = check_real(threshold, "threshold", at_least=0, at_most=1)
+    rule.check(case.estimator, case.name)
     if dataset.n_classes < 2:
         found = f"1 class: {class_values(dataset).tolist()}"
         raise must_be(
@@ -157,7 +163,7 @@ def _judged(
             if audited is not None:
                 scores, distributions = made_certain(scores, distributions, dataset.labels, audited)
             predicted = _most_probable(distributions, dataset.labels)
-            flagged = _flagged(scores, predicted, dataset.labels, threshold)
+            flagged = rule.flagged(judge, scores, predicted, dataset.labels)
             table = ranked_table(dataset, distributions, scores, predicted, flagged, more)
     labelled = dataset.labels != MISSING
     return AuditResult(
@@ -168,7 +174,7 @@ def _judged(
         distributions=distributions,
         estimator=judge,
         estimator_name=case.name,
-        settings=_told(judge, threshold),
+        settings=_told(judge, rule),
         timings=timer.seconds,
         versions=installed_versions(),
     )
@@ -207,15 +213,9 @@ def _most_probable(distributions: FloatArray, given: IntArray) -> IntArray:
     return np.where((given != MISSING) & is_best, given, best)
 
 
-def _flagged(scores: FloatArray, predicted: IntArray, given: IntArray, threshold: float | None) -> BoolArray:
-    doubted = predicted != given if threshold is None else scores < threshold
-    flagged: BoolArray = doubted & (given != MISSING)
-    return flagged
-
-
-def _told(judge: Any, threshold: float | None) -> dict[str, Any]:
+def _told(judge: Any, rule: FlagRule) -> dict[str, Any]:
     """Every setting that had a say in the result."""
     settings = dict(judge.get_params()) if hasattr(judge, "get_params") else {}
     settings.pop("missing_label", None)  # labels were read before
     settings.pop("classes", None)
-    return {**settings, "threshold": threshold}
+    return {**settings, **asdict(rule)}

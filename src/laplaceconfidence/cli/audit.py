@@ -133,8 +133,9 @@ def audit(
     estimator: Annotated[
         str | None,
         typer.Option(
-            help="laplace (default), knn-vote, refined-cross-entropy, largest-component; with --pred-probs: "
-            "normalized-margin, self-confidence, gaussian-mixture, beta-mixture.",
+            help="noise-aware (default), laplace (the paper's), knn-vote, refined-cross-entropy, "
+            "largest-component; with --pred-probs: normalized-margin, self-confidence, gaussian-mixture, "
+            "beta-mixture.",
             rich_help_panel=METHOD,
         ),
     ] = None,
@@ -216,6 +217,15 @@ def audit(
             metavar="<float>",
             help="Flag labels with a score below this. By default, flag where another class is more "
             "probable.",
+            rich_help_panel=RESULT,
+        ),
+    ] = None,
+    target_precision: Annotated[
+        float | None,
+        typer.Option(
+            parser=real_number,
+            metavar="<float>",
+            help="Flag as many labels as possible such that this share of them is expected to be wrong.",
             rich_help_panel=RESULT,
         ),
     ] = None,
@@ -316,6 +326,7 @@ def audit(
                 knn_graph=None if knn_graph is None else load_graph(knn_graph),
                 test=second,
                 threshold=threshold,
+                target_precision=target_precision,
                 random_state=seed,
                 **{name: value for name, value in settings.items() if value is not None},
             )

@@ -11,28 +11,31 @@ from sklearn.utils.extmath import randomized_svd
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.confidence.settings_search import nested_normalised_graphs
 from laplaceconfidence.features.scale import principal_axes, project, unit_length
-from laplaceconfidence.graph.neighbours import find_neighbours
+from laplaceconfidence.graph.neighbours import Neighbours, find_neighbours
 from laplaceconfidence.stages import stage
 from laplaceconfidence.threads import limited_threads, thread_count
+from laplaceconfidence.validation import check_integer
 
+USUAL_COMPONENTS = 256  # principal axes that are looked at, where there are so many
 _WIDEST_COVARIANCE = 4_096  # features; above, the principal axes are found by a randomised decomposition
 
 
 def half_whitened(
-    features: FloatArray, n_components: int, *, n_jobs: int | None, rng: np.random.Generator
+    features: FloatArray, n_components: int | None, *, n_jobs: int | None, rng: np.random.Generator
 ) -> FloatArray:
-    """Principal coordinates (n, at most ``n_components``), each divided by the root of its deviation.
+    """Principal coordinates (n, ``n_components``), each divided by the root of its deviation.
 
     Whitening would make noise as loud as signal; left alone, the first few axes would drown the rest. The
     mean square of all entries is 1.
     """
     with stage("features"), limited_threads(thread_count(n_jobs)):
-        features = features.astype(np.float32, copy=False)
-        # Features of any scale: squares of huge or tiny numbers must stay representable.
-        largest = float(np.abs(features).max())
-        features = features / np.float32(max(largest, 1e-30))
+        # Features of any scale: squares of huge or tiny numbers must stay representable in float32.
+        largest = max(float(np.abs(features).max()), np.finfo(features.dtype).tiny)
+        features = (features / features.dtype.type(largest)).astype(np.float32, copy=False)
         n, d = features.shape
-        width = min(n_components, n, d)
+        if n_components is not None:
+            check_integer(n_components, "n_components", minimum=1, maximum=min(n, d))
+        width = n_components or min(USUAL_COMPONENTS, n, d)
         if d <= _WIDEST_COVARIANCE:
             mean, axes, variances = principal_axes(features, width)
             coordinates = project(features, mean, axes)
@@ -54,8 +57,8 @@ def nested_graphs(
     target_recall: float,
     n_jobs: int | None,
     rng: np.random.Generator,
-) -> list[sparse.csr_array]:
-    """Normalised cosine graphs, one for every number of neighbours, all from one search."""
+) -> tuple[list[sparse.csr_array], Neighbours]:
+    """Normalised cosine graphs, one for every number of neighbours, and the one search they come from."""
     unit = unit_length(coordinates)
     neighbours = find_neighbours(
         unit,
@@ -65,4 +68,4 @@ def nested_graphs(
         n_jobs=n_jobs,
         random_state=rng,
     )
-    return list(nested_normalised_graphs(neighbours, n_neighbors).values())
+    return list(nested_normalised_graphs(neighbours, n_neighbors).values()), neighbours

@@ -16,16 +16,15 @@ from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 
 ALPHA = 0.5  # short range: generic embeddings want neighbours, not neighbours' neighbours
 FLOOR = 0.1  # votes that are spread over all classes, so that a class nobody voted for keeps a share
-_SOLVER_BYTES = 256 * 2**20
+_COLUMNS_AT_ONCE = 32  # more no longer fit into the cache and are slower
 
 
 def spread(graph: sparse.csr_array, columns: FloatArray, n_jobs: int | None) -> FloatArray:
-    """(I - S/2)^-1 applied to columns (n, m), some of them at a time to spare memory."""
+    """(I - S/2)^-1 applied to columns (n, m), some of them at a time."""
     n, m = columns.shape
-    chunk = max(1, _SOLVER_BYTES // (6 * n * 4))
     result = np.empty((n, m), dtype=np.float32)
-    for first in range(0, m, chunk):
-        part = slice(first, first + chunk)
+    for first in range(0, m, _COLUMNS_AT_ONCE):
+        part = slice(first, first + _COLUMNS_AT_ONCE)
         solution = conjugate_gradient(graph, ALPHA, columns[:, part], tol=1e-2, max_iter=20, n_jobs=n_jobs)
         result[:, part] = solution.values
     return result

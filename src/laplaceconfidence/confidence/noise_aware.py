@@ -31,7 +31,7 @@ from laplaceconfidence.confidence.verdict import calibrate_reading
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
 from laplaceconfidence.graph.affinity import GRAPH_KINDS, affinity_from_knn_graph, degrees, normalised
-from laplaceconfidence.graph.neighbours import SEARCHES
+from laplaceconfidence.graph.neighbours import SEARCHES, fitting_neighbor_count
 from laplaceconfidence.stages import StageTimer, observing, stage
 from laplaceconfidence.validation import (
     check_choice,
@@ -54,7 +54,7 @@ class NoiseAwareConfidence(BaseEstimator):
     ----------
     n_neighbors : neighbours of a sample in each of the graphs; "auto" is (30, 100), or (10, 30) where classes
         have fewer than 100 members.
-    n_components : principal axes that are looked at.
+    n_components : principal axes that are looked at; ``None`` takes up to 256.
     n_rounds : most rounds of self-training, the first included. Later rounds drift.
     n_folds : parts the given labels are hidden in, at least 3.
     search, target_recall : as in ``LaplaceConfidence``.
@@ -82,6 +82,7 @@ class NoiseAwareConfidence(BaseEstimator):
     noise_model_, round_ : the kind of noise and the round that won.
     fallback_ : why a simpler estimate was used, or ``None``.
     calibration_ : slope and offset learnt from audited labels, or ``None``.
+    n_neighbors_, search_, recall_ : what the neighbour search found and reached (``None`` without one).
     timings_ : seconds by stage.
 
     >>> from sklearn.datasets import load_digits
@@ -96,7 +97,7 @@ class NoiseAwareConfidence(BaseEstimator):
     def __init__(
         self,
         n_neighbors: str | int | Sequence[int] = "auto",
-        n_components: int = 256,
+        n_components: int | None = None,
         *,
         n_rounds: int = 3,
         n_folds: int = 5,
@@ -181,7 +182,8 @@ class NoiseAwareConfidence(BaseEstimator):
         else:
             for k in np.atleast_1d(self.n_neighbors).tolist():
                 check_integer(k, "n_neighbors", minimum=1)
-        check_integer(self.n_components, "n_components", minimum=1)
+        if self.n_components is not None:
+            check_integer(self.n_components, "n_components", minimum=1)
         check_integer(self.n_rounds, "n_rounds", minimum=1)
         check_integer(self.n_folds, "n_folds", minimum=3)
         check_choice(self.search, "search", SEARCHES)
@@ -191,7 +193,9 @@ class NoiseAwareConfidence(BaseEstimator):
     def _checked_features(self, X: Any) -> FloatArray:
         features = check_feature_vectors(self, X)
         if (features == features[0]).all():
-            raise must_be("X", "at least two samples that differ", f"{len(features)} equal (n_samples=1)")
+            raise must_be(
+                "X", "different between samples", f"{len(features)} equal rows (n_samples={len(features)})"
+            )
         return features
 
     def _encode(self, y: Any, audited: Any, n_samples: int | None) -> tuple[IntArray, IntArray | None]:
@@ -216,20 +220,26 @@ class NoiseAwareConfidence(BaseEstimator):
         needed: bool,
     ) -> Views:
         coordinates, graphs = None, []
+        self.search_: str | None = None
+        self.recall_: float | None = None
+        self.n_neighbors_: int | None = None
         if features is not None:
             coordinates = half_whitened(features, self.n_components, n_jobs=self.n_jobs, rng=rng)
         if knn_graph is not None:
             affinity = affinity_from_knn_graph(knn_graph, len(given), kind=self.knn_graph_kind)
             graphs = [normalised(affinity, degrees(affinity))]
         elif coordinates is not None:
-            graphs = nested_graphs(
+            counts = self._neighbor_counts(given)
+            self.n_neighbors_ = counts[-1]
+            graphs, neighbours = nested_graphs(
                 coordinates,
-                self._neighbor_counts(given),
+                counts,
                 search=self.search,
                 target_recall=self.target_recall,
                 n_jobs=self.n_jobs,
                 rng=rng,
             )
+            self.search_, self.recall_ = neighbours.search, neighbours.recall
         elif needed:
             raise must_be("X", "given unless a 'knn_graph' or 'pred_probs' is", None)
         return Views(coordinates, graphs, self.n_jobs)
@@ -237,11 +247,11 @@ class NoiseAwareConfidence(BaseEstimator):
     def _neighbor_counts(self, given: IntArray) -> list[int]:
         if not isinstance(self.n_neighbors, str):
             wanted = np.atleast_1d(self.n_neighbors).tolist()
-        else:
-            # More neighbours than a class has members only add other classes.
-            class_size = (given != MISSING).sum() / len(self.classes_)
-            wanted = [30, 100] if class_size >= 100 else [10, 30]
-        return sorted({min(int(k), len(given) - 1) for k in wanted})
+            return sorted({fitting_neighbor_count(k, len(given)) for k in wanted})
+        # More neighbours than a class has members only add other classes.
+        class_size = (given != MISSING).sum() / len(self.classes_)
+        wanted = [30, 100] if class_size >= 100 else [10, 30]
+        return sorted({min(k, len(given) - 1) for k in wanted})
 
     def _keep(
         self,

@@ -17,6 +17,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,6 +86,27 @@ class TrainingRun:
     def _table(self, name: str) -> pd.DataFrame | None:
         path = self.folder / name
         return _read_table(path) if path.is_file() else None
+
+
+def write_truth(folder: Path, ids: Any, true_labels: Any, *, test_labels: Any = None) -> None:
+    """Keep true labels (names, ``None`` where not known) of the training samples, and of the test set."""
+    import pandas as pd
+
+    parts = []
+    if true_labels is not None:
+        parts.append(pd.DataFrame({"id": ids, "true_label": true_labels, "split": "train"}))
+    if test_labels is not None:
+        rows = [str(row) for row in range(len(test_labels))]
+        parts.append(pd.DataFrame({"id": rows, "true_label": test_labels, "split": "test"}))
+    if parts:
+        with replacing(folder / TRUTH) as temporary:
+            pd.concat(parts).dropna(subset=["true_label"]).to_parquet(temporary, index=False)
+
+
+def write_features(folder: Path, features: LearnedFeatures) -> None:
+    """Keep features of some samples for the maps of a report."""
+    with replacing(folder / FEATURES) as temporary:
+        np.savez_compressed(temporary, rows=features.rows, before=features.before, after=features.after)
 
 
 def is_training_run(folder: Path) -> bool:

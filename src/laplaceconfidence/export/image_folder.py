@@ -1,0 +1,121 @@
+"""A corrected data set as a folder of images, one sub-folder a class."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote
+
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
+
+MARK = ".laplaceconfidence-export"  # only folders with this file are ever replaced
+UNLABELLED = "_unlabelled"
+_LONGEST_NAME = 200  # bytes
+
+
+def check_folder(folder: Path, *, overwrite: bool) -> None:
+    """Raise unless ``folder`` is free, or an earlier export that may be replaced."""
+    if not (folder.exists() or folder.is_symlink()):
+        return
+    if not folder.is_dir() or folder.is_symlink():
+        raise RunFolderError(f"{folder} is a file or a link: choose another name.")
+    if not any(folder.iterdir()):
+        return
+    if not (folder / MARK).is_file():
+        raise RunFolderError(f"{folder} holds something else than an export: choose another folder.")
+    if not overwrite:
+        raise RunFolderError(f"{folder} already holds an export: choose another folder, or use --overwrite.")
+
+
+def write_image_folder(folder: Path, dataset: NoisyDataset, *, copy: bool) -> int:
+    """Write all images sorted by label; returns how many of them could not be found.
+
+    Files are linked (a hard link where the file system allows it, else a symbolic one) or copied; images that
+    exist in memory only are written as PNG.
+    """
+    if dataset.images is None and dataset.source_kind != "image":
+        raise InvalidInputError(
+            "The 'format' parameter must not be 'folder' for data without images. "
+            "Use csv, parquet, npz or jsonl."
+        )
+    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
+    temporary.mkdir(parents=True)
+    try:
+        n_lost = _fill(temporary, dataset, copy)
+        (temporary / MARK).write_text("Made by laplaceconfidence export; may be replaced by it.\n")
+        if folder.exists():
+            shutil.rmtree(folder)
+        temporary.rename(folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return n_lost
+
+
+def _fill(folder: Path, dataset: NoisyDataset, copy: bool) -> int:
+    taken: set[str] = set()
+    n_lost = 0
+    for row, code in enumerate(dataset.labels.tolist()):
+        label = UNLABELLED if code == MISSING else folder_name(dataset.class_names[code])
+        target = folder / label / _free_name(label, _file_name(dataset, row), taken)
+        target.parent.mkdir(exist_ok=True)
+        if dataset.sources is None:
+            _write_png(target, dataset, row)
+            continue
+        source = Path(dataset.sources[row])
+        if not source.is_file():
+            n_lost += 1
+        elif copy:
+            shutil.copy2(source, target)
+        else:
+            _link(source, target)
+    return n_lost
+
+
+def folder_name(class_name: str) -> str:
+    """A class name as the name of a folder: as it is where that is possible, else with %-signs."""
+    encoded = class_name.encode()
+    plain = class_name.isprintable() and class_name.strip() == class_name and not class_name.startswith(".")
+    if plain and 0 < len(encoded) <= _LONGEST_NAME and not set(class_name) & set('/\\:*?"<>|%'):
+        return class_name
+    quoted = quote(class_name[:60], safe=" ").replace(".", "%2E") or "%"
+    return quoted[:_LONGEST_NAME]
+
+
+def _file_name(dataset: NoisyDataset, row: int) -> str:
+    if dataset.sources is None:
+        return f"{quote(str(dataset.sample_ids[row]), safe='')[:100]}.png"
+    return PurePosixPath(dataset.sources[row]).name
+
+
+def _free_name(label: str, name: str, taken: set[str]) -> str:
+    """``name``, with a number where a file of another folder already has it."""
+    stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a name, not a path
+    free, number = name, 2
+    while f"{label}/{free}".casefold() in taken:
+        free, number = f"{stem}-{number}{suffix}", number + 1
+    taken.add(f"{label}/{free}".casefold())
+    return free
+
+
+def _link(source: Path, target: Path) -> None:
+    real = source.resolve()
+    try:
+        target.hardlink_to(real)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES):
+            raise
+        target.symlink_to(real)
+
+
+def _write_png(target: Path, dataset: NoisyDataset, row: int) -> None:
+    from PIL import Image
+
+    assert dataset.images is not None
+    image = dataset.images[row]
+    Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image).save(target, "PNG")

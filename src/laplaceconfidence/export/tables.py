@@ -1,0 +1,149 @@
+"""Corrected data sets as tables: CSV, Parquet and JSON lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from laplaceconfidence.arrays import BoolArray
+from laplaceconfidence.audit.evidence import class_values
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.read_options import Names
+from laplaceconfidence.export.original import Original
+from laplaceconfidence.files import replacing
+from laplaceconfidence.records.data_archive import plain_labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+PARQUET_SUFFIXES = (".parquet", ".pq")
+
+
+def write_csv(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
+    """The table the data came from with its label column corrected; for other data, a table of its own."""
+    separator = "\t" if ".tsv" in path.name.lower() else ","
+    if original.path is not None and original.path.name.lower().endswith(CSV_SUFFIXES):
+        frame = _corrected_csv(original, corrected)[is_kept]
+    else:
+        kept = corrected.subset(is_kept)
+        frame = _frame(kept)
+        if kept.features is not None:
+            import pandas as pd
+
+            width = len(str(kept.features.shape[1] - 1))
+            names = [f"feature_{number:0{width}d}" for number in range(kept.features.shape[1])]
+            frame = pd.concat([frame, pd.DataFrame(kept.features, columns=names)], axis=1)
+    with replacing(path) as temporary:
+        frame.to_csv(temporary, index=False, sep=separator)
+
+
+def write_parquet(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
+    """The same as Parquet; features are one column of lists."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if original.path is not None and original.path.name.lower().endswith(PARQUET_SUFFIXES):
+        table = _corrected_parquet(original, corrected).filter(pa.array(is_kept))
+    else:
+        kept = corrected.subset(is_kept)
+        table = pa.Table.from_pandas(_frame(kept), preserve_index=False)
+        if kept.features is not None:
+            width = kept.features.shape[1]
+            values = pa.array(np.ascontiguousarray(kept.features).reshape(-1))
+            table = table.append_column("features", pa.FixedSizeListArray.from_arrays(values, width))
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary)
+
+
+def write_jsonl(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
+    """One JSON object a line: id, label (null where there is none), text or path, and features."""
+    kept = corrected.subset(is_kept)
+    values = class_values(kept)
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for row, code in enumerate(kept.labels.tolist()):
+            line: dict[str, Any] = {
+                "id": str(kept.sample_ids[row]),
+                "label": None if code < 0 else values[code].item(),
+            }
+            if kept.sources is not None:
+                line[_source_column(kept)] = kept.sources[row]
+            if kept.features is not None:
+                line["features"] = kept.features[row].tolist()
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _frame(dataset: NoisyDataset) -> pd.DataFrame:
+    import pandas as pd
+
+    labels = plain_labels(class_values(dataset), dataset.labels)
+    columns: dict[str, Any] = {"id": dataset.sample_ids.astype(str), "label": labels}
+    if labels.dtype.kind == "f":  # whole numbers with gaps
+        columns["label"] = pd.array(labels, dtype="Int64")
+    if dataset.sources is not None:
+        columns[_source_column(dataset)] = dataset.sources
+    return pd.DataFrame(columns)
+
+
+def _source_column(dataset: NoisyDataset) -> str:
+    return "path" if dataset.source_kind == "image" else "text"
+
+
+def _corrected_csv(original: Original, corrected: NoisyDataset) -> pd.DataFrame:
+    """Every cell as the text that stands in the file, but for the labels that changed."""
+    import pandas as pd
+
+    assert original.path is not None
+    separator = "\t" if ".tsv" in original.path.name.lower() else ","
+    frame: pd.DataFrame = pd.read_csv(
+        original.path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False
+    )
+    label, path = _columns(original, list(frame.columns))
+    changed = np.flatnonzero(corrected.labels != original.dataset.labels)
+    values = class_values(corrected)
+    texts = frame[label].to_numpy(dtype=object)
+    texts[changed] = ["" if code < 0 else str(values[code]) for code in corrected.labels[changed].tolist()]
+    frame[label] = texts
+    if path is not None:  # relative ones would not be found from another folder
+        frame[path] = original.dataset.sources
+    return frame
+
+
+def _corrected_parquet(original: Original, corrected: NoisyDataset) -> pa.Table:
+    """Every column as it is, but for the labels that changed, which keep their type."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(original.path)
+    label, path = _columns(original, table.column_names)
+    changed = np.flatnonzero(corrected.labels != original.dataset.labels)
+    values = class_values(corrected)
+    column = table.column(label)
+    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    labels = plain.to_pylist()
+    for row in changed.tolist():
+        code = int(corrected.labels[row])
+        labels[row] = None if code < 0 else values[code].item()
+    replaced = pa.array(labels, type=plain.type)
+    if pa.types.is_dictionary(column.type):
+        replaced = replaced.dictionary_encode()
+    position = table.column_names.index(label)
+    field = table.schema.field(position).with_type(replaced.type).with_nullable(True)
+    table = table.set_column(position, field, replaced)
+    if path is not None:
+        position = table.column_names.index(path)
+        table = table.set_column(position, path, pa.array(original.dataset.sources.tolist()))  # type: ignore[union-attr]
+    return table
+
+
+def _columns(original: Original, names: list[str]) -> tuple[str, str | None]:
+    """The columns of the labels and, where people look at images, of their paths."""
+    options = original.options or {}
+    known = Names(names, "columns", str(original.path))
+    label = known.require("label", options.get("label"))
+    is_image = original.dataset.source_kind == "image"
+    return label, known.find("path", options.get("path")) if is_image else None

@@ -1,0 +1,132 @@
+"""From a plan to files: the corrected data set and its trail, whole or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.export.image_folder import check_folder, write_image_folder
+from laplaceconfidence.export.original import Original, original_of
+from laplaceconfidence.export.plan import ExportPlan
+from laplaceconfidence.export.tables import (
+    CSV_SUFFIXES,
+    PARQUET_SUFFIXES,
+    write_csv,
+    write_jsonl,
+    write_parquet,
+)
+from laplaceconfidence.files import replacing
+from laplaceconfidence.records.data_archive import write_archive
+from laplaceconfidence.validation import check_choice, must_be
+
+Format = Literal["csv", "parquet", "npz", "jsonl", "folder"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+_SUFFIXES: dict[Format, tuple[str, ...]] = {
+    "csv": CSV_SUFFIXES,
+    "parquet": PARQUET_SUFFIXES,
+    "npz": (".npz",),
+    "jsonl": (".jsonl", ".ndjson"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Where an export is."""
+
+    path: Path
+    trail: Path
+    format: Format
+    n_samples: int
+    n_lost_files: int  # listed images that could not be found
+    lost: str | None  # why the data itself could not be read, and the export has no features
+
+
+def write_export(
+    plan: ExportPlan,
+    out: str | Path | None = None,
+    *,
+    format: str | None = None,
+    copy: bool = False,
+    overwrite: bool = False,
+) -> Exported:
+    """Write the corrected data set and, beside it, its trail; nothing is replaced without ``overwrite``.
+
+    The format follows from the name of ``out``, or from what the data was; ``copy`` copies images where they
+    would be linked.
+    """
+    original = original_of(plan.judged)
+    chosen, path = _place(plan, original, out, format)
+    if copy and chosen != "folder":
+        raise must_be("copy", "left out but for a folder of images", copy)
+    if not plan.is_kept.any():
+        raise must_be("policy", "one that leaves at least one sample", plan.policy)
+    trail = trail_path(path)
+    _check_free(path, trail, chosen, overwrite)
+    corrected = original.dataset.with_labels(plan.codes)
+    n_lost = 0
+    if chosen == "folder":
+        n_lost = write_image_folder(path, corrected.subset(plan.is_kept), copy=copy)
+    elif chosen == "npz":
+        write_archive(path, replace(corrected.subset(plan.is_kept), true_labels=None))
+    else:
+        writer = {"csv": write_csv, "parquet": write_parquet, "jsonl": write_jsonl}[chosen]
+        writer(path, original, corrected, plan.is_kept)
+    with replacing(trail) as temporary:
+        plan.trail.to_csv(temporary, index=False)
+    return Exported(path, trail, chosen, int(plan.is_kept.sum()), n_lost, original.lost)
+
+
+def trail_path(path: Path) -> Path:
+    """``corrected.csv`` has its trail in ``corrected.trail.csv``."""
+    for suffixes in _SUFFIXES.values():
+        for suffix in sorted(suffixes, key=len, reverse=True):
+            if path.name.lower().endswith(suffix):
+                return path.with_name(path.name[: -len(suffix)] + ".trail.csv")
+    return path.with_name(path.name + ".trail.csv")
+
+
+def _place(
+    plan: ExportPlan, original: Original, out: str | Path | None, format: str | None
+) -> tuple[Format, Path]:
+    if format is not None:
+        check_choice(format, "format", FORMATS)
+    if out is None:
+        chosen: Format = format or _usual_format(original)  # type: ignore[assignment]
+        stem = f"{plan.judged.run.folder.absolute().name}-corrected"
+        return chosen, Path(stem if chosen == "folder" else f"{stem}{_SUFFIXES[chosen][0]}").absolute()
+    path = Path(out).absolute()
+    named = next((f for f, ends in _SUFFIXES.items() if path.name.lower().endswith(ends)), None)
+    if named is None and format is None:
+        if path.suffix:
+            known = ", ".join(ends[0] for ends in _SUFFIXES.values())
+            raise must_be("out", f"a folder or a name that ends in {known}", str(out), "Or give a format.")
+        named = "folder"
+    if format is not None and named is not None and format != named:
+        raise must_be("format", f"that of the name {path.name!r}, {named!r}", format)
+    return named or format, path  # type: ignore[return-value]
+
+
+def _usual_format(original: Original) -> Format:
+    """What the data was."""
+    if original.path is not None:
+        name = original.path.name.lower()
+        if original.path.is_dir() and original.dataset.source_kind == "image":
+            return "folder"
+        for format, ends in _SUFFIXES.items():
+            if name.endswith(ends):
+                return format
+    return "csv" if original.dataset.features is None else "npz"
+
+
+def _check_free(path: Path, trail: Path, format: Format, overwrite: bool) -> None:
+    if not path.parent.is_dir():
+        raise RunFolderError(f"The folder {path.parent} does not exist: make it first, or choose another.")
+    if format == "folder":
+        check_folder(path, overwrite=overwrite)
+    elif path.is_dir():
+        raise RunFolderError(f"{path} is a folder: choose another name.")
+    for taken in (path, trail):
+        if taken.is_file() and not overwrite:
+            raise RunFolderError(f"{taken} exists: choose another name with --out, or use --overwrite.")

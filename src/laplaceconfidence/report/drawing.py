@@ -1,0 +1,145 @@
+"""How figures look, and how they become SVG for the page and PDF and PNG for papers.
+
+In the page a figure takes its colours from the page's style sheet, so that it is right in light and in dark:
+it is drawn in stand-in colours, which become CSS variables in the SVG.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from laplaceconfidence.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart.
+PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999")
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """The colours that depend on what a figure is shown on."""
+
+    ink: str
+    soft: str
+    trusted: str
+    suspect: str
+
+
+PAPER = Theme(ink="#1b1f24", soft="#8a939d", trusted="#0072b2", suspect="#e69f00")
+_STAND_INS = Theme(ink="#010203", soft="#010204", trusted="#010205", suspect="#010206")
+_VARIABLES = {
+    "#010203": "var(--ink)",
+    "#010204": "var(--figure-line)",
+    "#010205": "var(--trusted)",
+    "#010206": "var(--suspect)",
+}
+
+_ENLARGED = 1.75  # pixels of the page for a point of the figure, where there is room
+
+Draw = Callable[[Theme], "Figure"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawing:
+    """A figure that can be drawn for the page and for paper."""
+
+    name: str  # of its files
+    title: str
+    alt: str  # what it shows, for people who cannot see it
+    draw: Draw
+
+    def svg(self) -> str:
+        """An ``<svg>`` element to stand in the page."""
+        buffer = io.StringIO()
+        with _settings(_STAND_INS, self.name):
+            self.draw(_STAND_INS).savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+        return _for_page(buffer.getvalue(), self.name)
+
+    def save(self, folder: Path) -> list[Path]:
+        """The figure as PDF and PNG."""
+        paths = [folder / f"{self.name}.{format}" for format in ("pdf", "png")]
+        with _settings(PAPER, self.name):
+            figure = self.draw(PAPER)
+            for path in paths:
+                with replacing(path) as temporary:
+                    figure.savefig(temporary, format=path.suffix[1:], dpi=200, facecolor="white")
+        return paths
+
+
+def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
+    """An empty figure, in inches, with axes beside each other."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes: Any = figure.subplots(1, columns, squeeze=False)
+    return figure, list(axes[0])
+
+
+@contextmanager
+def _settings(theme: Theme, salt: str) -> Iterator[None]:
+    """matplotlib's settings while a figure is drawn and saved; what users set elsewhere does not matter."""
+    import matplotlib
+
+    own: dict[Any, Any] = {
+        "font.family": "sans-serif",
+        "font.size": 10.0,
+        "axes.titlesize": 10.5,
+        "axes.edgecolor": theme.soft,
+        "axes.labelcolor": theme.ink,
+        "axes.titlecolor": theme.ink,
+        "text.color": theme.ink,
+        "xtick.color": theme.soft,
+        "ytick.color": theme.soft,
+        "xtick.labelcolor": theme.ink,
+        "ytick.labelcolor": theme.ink,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "legend.frameon": False,
+        "text.parse_math": False,  # a class called '$' is no formula
+        "svg.fonttype": "none",
+        "svg.hashsalt": salt,
+    }
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(own)
+        # A class name may be in a script that matplotlib's font lacks; the browser has it.
+        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
+        yield
+
+
+def _for_page(svg: str, name: str) -> str:
+    """Only the element itself, with ids of its own and colours and fonts of the page."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(\sid="|xlink:href="#|url\(#)', rf"\g<1>{name}-", svg)
+    width = re.search(r'<svg[^>]*? width="([\d.]+)pt"', svg)
+    svg = re.sub(r'<svg([^>]*?) width="[^"]*"', r"<svg\1", svg, count=1)
+    svg = re.sub(r'<svg([^>]*?) height="[^"]*"', r"<svg\1", svg, count=1)
+    svg = re.sub(r"font-family: [^;\"]*|(font: [^;\"]*px) [^;\"]*", _page_font, svg)
+    for stand_in, variable in _VARIABLES.items():
+        svg = svg.replace(stand_in, variable)
+    widest = f"{_ENLARGED * float(width[1]):.0f}px" if width else "100%"
+    return svg.replace(
+        "<svg", f'<svg aria-hidden="true" focusable="false" style="width:min(100%,{widest})"', 1
+    )
+
+
+def _page_font(found: re.Match[str]) -> str:
+    return f"{found[1]} system-ui, sans-serif" if found[1] else "font-family: system-ui, sans-serif"
+
+
+def data_uri(content: bytes, media_type: str) -> str:
+    """Bytes as an address that needs no network."""
+    return f"data:{media_type};base64,{base64.b64encode(content).decode()}"

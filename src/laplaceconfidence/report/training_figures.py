@@ -1,0 +1,264 @@
+"""The figures of a training run: curves, confidences over rounds, confusions and features."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.evaluation.metrics import f1_at
+from laplaceconfidence.records.training_run import TrainingRun
+from laplaceconfidence.report.audit_figures import MOST_CLASSES, draw_matrix
+from laplaceconfidence.report.drawing import PALETTE, Drawing, Theme, new_figure
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_POINTS = 5_000
+_MARKS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
+
+
+def accuracy_curves(run: TrainingRun) -> Drawing | None:
+    """Accuracy by round on the held-out part of the given labels and on the test set."""
+    names = {"test_accuracy": "test set", "validation_accuracy": "held-out given labels"}
+    curves = {words: _curve(run, name) for name, words in names.items()}
+    curves = {words: curve for words, curve in curves.items() if len(curve[0])}
+    if not curves:
+        return None
+
+    def draw(theme: Theme) -> Figure:
+        figure, (axes,) = new_figure(5.8, 2.8)
+        for (words, (rounds, values)), colour, style in zip(
+            curves.items(), (theme.trusted, theme.suspect), ("-", "--"), strict=False
+        ):
+            axes.plot(rounds, 100 * values, style, color=colour, label=words, linewidth=1.8)
+        _by_round(axes)
+        axes.set_ylabel("accuracy in %")
+        axes.legend()
+        return figure
+
+    last = "; ".join(f"{words} {values[-1]:.1%}" for words, (_, values) in curves.items())
+    return Drawing("accuracy", "Accuracy", f"Accuracy by round. In the last round: {last}.", draw)
+
+
+def loss_curves(run: TrainingRun) -> Drawing | None:
+    """Training loss by round, a curve a network."""
+    by_network: dict[int, dict[int, list[float]]] = {}
+    for entry in run.metrics:
+        for phase in entry.get("phases", []):
+            for network in phase.get("networks", []):
+                if "loss" in phase:
+                    by_network.setdefault(network, {}).setdefault(entry["round"], []).append(phase["loss"])
+    if not by_network:
+        return None
+
+    def draw(theme: Theme) -> Figure:
+        figure, (axes,) = new_figure(5.8, 2.6)
+        colours, styles = (theme.trusted, theme.suspect, *PALETTE), ("-", "--", ":", "-.")
+        for index, (network, losses) in enumerate(sorted(by_network.items())):
+            means = [float(np.mean(values)) for values in losses.values()]
+            axes.plot(
+                list(losses), means, styles[index % 4], color=colours[index % 9], label=f"network {network}"
+            )
+        _by_round(axes)
+        axes.set_ylabel("training loss")
+        axes.legend()
+        return figure
+
+    ends = "; ".join(f"network {n}: {np.mean(list(v.values())[-1]):.3f}" for n, v in by_network.items())
+    return Drawing("loss", "Training loss", f"Training loss by round. In the last round {ends}.", draw)
+
+
+def confidence_over_rounds(run: TrainingRun) -> Drawing | None:
+    """The histogram of the confidence, one column a round."""
+    if not run.confidences:
+        return None
+    edges = np.linspace(0, 1, 31)
+    rounds = sorted(run.confidences)
+    shares = np.array([np.histogram(_mean_confidence(run.confidences[r]), edges)[0] for r in rounds], float)
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1)
+
+    def draw(theme: Theme) -> Figure:
+        from matplotlib.colors import PowerNorm
+
+        figure, (axes,) = new_figure(5.8, 2.8)
+        image = axes.imshow(
+            shares.T,
+            origin="lower",
+            aspect="auto",
+            cmap="viridis",
+            extent=(rounds[0] - 0.5, rounds[-1] + 0.5, 0, 1),
+            interpolation="nearest",
+            norm=PowerNorm(0.4, vmin=0),  # or the two ends would hide all that is between
+        )
+        _by_round(axes)
+        axes.set_ylabel("confidence")
+        bar = figure.colorbar(image, ax=axes, label="share of the labels")
+        bar.outline.set_edgecolor(theme.soft)
+        return figure
+
+    means = [float(np.nanmean(_mean_confidence(run.confidences[r]))) for r in (rounds[0], rounds[-1])]
+    alt = (
+        f"Histogram of the confidence for every round from {rounds[0]} to {rounds[-1]}; its mean goes from "
+        f"{means[0]:.2f} to {means[1]:.2f}."
+    )
+    return Drawing("confidence", "Confidence over the rounds", alt, draw)
+
+
+def f1_over_rounds(run: TrainingRun) -> Drawing | None:
+    """F1 of telling wrong from right labels by a confidence below one half, where the truth is known."""
+    refined, truth = run.refined_labels, _truth(run, "train")
+    if refined is None or truth is None or not run.confidences:
+        return None
+    given = refined.set_index("id")["given_label"]
+    scores: dict[int, float] = {}
+    for number, table in sorted(run.confidences.items()):
+        known = table[table["id"].isin(truth.index) & table["id"].map(given).notna()]
+        if len(known):
+            right = known["id"].map(given).to_numpy() == known["id"].map(truth).to_numpy()
+            scores[number] = float(f1_at(_mean_confidence(known), right))
+    if not scores:
+        return None
+
+    def draw(theme: Theme) -> Figure:
+        figure, (axes,) = new_figure(5.8, 2.4)
+        axes.plot(list(scores), list(scores.values()), color=theme.trusted, marker="o", markersize=3)
+        _by_round(axes)
+        axes.set_ylabel("F1")
+        axes.set_ylim(0, 1.02)
+        return figure
+
+    last = list(scores.values())[-1]
+    alt = f"F1 of finding wrong labels by their confidence, by round; {last:.3f} at the end."
+    return Drawing("f1", "How well wrong labels are found", alt, draw)
+
+
+def confusions(run: TrainingRun) -> Drawing | None:
+    """Given labels, training predictions and test predictions against the truth (or the given labels)."""
+    refined, predictions = run.refined_labels, run.predictions
+    if refined is None or predictions is None:
+        return None
+    names = [name.removeprefix("p_") for name in predictions.columns if name.startswith("p_")][:MOST_CLASSES]
+    truth, test_truth = _truth(run, "train"), _truth(run, "test")
+    panels: list[tuple[str, str, IntArray]] = []
+    against = refined.set_index("id")["given_label"] if truth is None else truth
+    row_words = "given label" if truth is None else "true label"
+    if truth is not None:
+        panels.append(("given labels", row_words, _counts(refined, "given_label", truth, names)))
+    panels.append(
+        ("training predictions", row_words, _counts(predictions, "predicted_label", against, names))
+    )
+    if test_truth is not None and run.test_predictions is not None:
+        counts = _counts(run.test_predictions, "predicted_label", test_truth, names)
+        panels.append(("test predictions", "true label", counts))
+
+    def draw(theme: Theme) -> Figure:
+        side = min(3.4, 1.6 + 0.22 * len(names))
+        figure, axes = new_figure(max(4.2, (side + 0.4) * len(panels)), side + 0.5, len(panels))
+        for (title, words, counts), one in zip(panels, axes, strict=True):
+            draw_matrix(one, counts, names, theme)
+            for text in one.texts:
+                text.set_fontsize(6)
+            one.tick_params(labelsize=7)
+            one.set_title(title)
+            one.set_ylabel(words)
+        return figure
+
+    right = "; ".join(
+        f"{title} {np.trace(c) / max(1, c.sum()):.1%} on the diagonal" for title, _, c in panels
+    )
+    return Drawing("confusions", "Confusions", f"Confusion matrices: {right}.", draw)
+
+
+def feature_maps(run: TrainingRun) -> Drawing | None:
+    """t-SNE of the features before and after training, coloured by true (or given) label."""
+    features, refined = run.features, run.refined_labels
+    if features is None or refined is None:
+        return None
+    chosen = np.random.default_rng(0).permutation(len(features.rows))[:MOST_POINTS]
+    ids = refined["id"].to_numpy()[features.rows[chosen]]
+    truth = _truth(run, "train")
+    labels = refined.set_index("id")["given_label"] if truth is None else truth
+    classes = labels.loc[ids].astype(str).to_numpy()
+    maps = [("before", embedded(features.before[chosen])), ("after", embedded(features.after[chosen]))]
+    names = sorted(set(classes))
+
+    def draw(theme: Theme) -> Figure:
+        figure, axes = new_figure(8.2, 4.1, 2)
+        for (title, points), one in zip(maps, axes, strict=True):
+            for index, name in enumerate(names):
+                own = classes == name
+                one.scatter(
+                    points[own, 0],
+                    points[own, 1],
+                    s=7,
+                    color=PALETTE[index % len(PALETTE)],
+                    marker=_MARKS[index % len(_MARKS)],
+                    linewidths=0,
+                    label=name,
+                    rasterized=True,
+                )
+            one.set_title(f"{title} training")
+            one.set_xticks([])
+            one.set_yticks([])
+        if len(names) <= 20:
+            handles, texts = axes[0].get_legend_handles_labels()
+            figure.legend(handles, texts, loc="outside lower center", ncols=10, fontsize=8, markerscale=1.6)
+        return figure
+
+    words = "given" if truth is None else "true"
+    alt = f"t-SNE maps of {len(chosen):,} samples before and after training, marked by their {words} label."
+    return Drawing("features", "Features before and after", alt, draw)
+
+
+def embedded(features: FloatArray) -> FloatArray:
+    """(n, 2) t-SNE of features; the same every time."""
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+
+    flat = features.reshape(len(features), -1).astype(np.float32)
+    if flat.shape[1] > 50:
+        flat = PCA(50, random_state=0).fit_transform(flat) if len(flat) > 50 else flat
+    perplexity = min(30.0, max(2.0, (len(flat) - 1) / 3))
+    points: FloatArray = TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(flat)
+    return points
+
+
+def _by_round(axes: Axes) -> None:
+    """An axis of rounds, which are whole."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_xlabel("round")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _curve(run: TrainingRun, name: str) -> tuple[IntArray, FloatArray]:
+    found = [(entry["round"], entry[name]) for entry in run.metrics if name in entry]
+    return np.array([r for r, _ in found], np.int64), np.array([v for _, v in found], np.float64)
+
+
+def _mean_confidence(table: pd.DataFrame) -> FloatArray:
+    columns = [name for name in table.columns if name.startswith("confidence")]
+    means: FloatArray = table[columns].to_numpy(dtype=np.float64).mean(axis=1)
+    return means
+
+
+def _truth(run: TrainingRun, split: str) -> Any:
+    """True labels by id, ``None`` where they are not known."""
+    truth = run.truth
+    if truth is None:
+        return None
+    part = truth[truth["split"] == split]
+    return None if part.empty else part.set_index("id")["true_label"]
+
+
+def _counts(table: pd.DataFrame, column: str, against: Any, names: list[str]) -> IntArray:
+    code = {name: number for number, name in enumerate(names)}
+    rows = table["id"].map(against).astype(object).map(code)
+    columns = table[column].astype(object).map(code)
+    known = (rows.notna() & columns.notna()).to_numpy()
+    cells = rows[known].astype(int).to_numpy() * len(names) + columns[known].astype(int).to_numpy()
+    return np.bincount(cells, minlength=len(names) ** 2).reshape(len(names), len(names))

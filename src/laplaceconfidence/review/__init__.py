@@ -1,0 +1,1 @@
+"""Deciding label by label in the browser, with nothing lost."""

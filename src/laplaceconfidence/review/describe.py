@@ -1,0 +1,115 @@
+"""Samples, neighbours and progress as the page shows them: plain values for JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from laplaceconfidence.confidence.calibration import LogOddsCalibration
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.records.judgements import Neighbour
+from laplaceconfidence.records.thumbnails import Thumbnails
+from laplaceconfidence.review.desk import SHOWN_NEIGHBOURS, Progress, ReviewDesk
+from laplaceconfidence.review.estimates import FEWEST_TO_CALIBRATE
+
+CHARACTERS_AT_ONCE = 5_000
+CHARACTERS_ON_A_TILE = 160
+
+
+class Describer:
+    """Puts into words and numbers what the desk knows."""
+
+    def __init__(self, desk: ReviewDesk, thumbnails: Thumbnails) -> None:
+        self._desk = desk
+        self._judged = desk.judged
+        self._has_pictures = thumbnails.are_pictures
+
+    def tile(self, row: int, most_characters: int = CHARACTERS_ON_A_TILE) -> dict[str, Any]:
+        """A sample in short."""
+        judged = self._judged
+        decision = self._desk.decision(row)
+        return {
+            "row": row,
+            "id": str(judged.ids[row]),
+            "given": judged.name(int(judged.given[row])),
+            "suggested": judged.name(int(judged.suggested[row])),
+            "probability": _number(judged.probability[row]),
+            "confidence": _number(judged.confidence[row]),
+            "picture": self._has_pictures,
+            "text": self._text(row, most_characters),
+            "version": decision.version if decision else 0,
+            "verdict": decision.verdict if decision else None,
+            "decided": None
+            if decision is None or decision.verdict is None
+            else {
+                "label": None if decision.label is None else judged.name(decision.label),
+                "who": decision.who,
+                "at": decision.at,
+            },
+        }
+
+    def sample(self, row: int, calibration: LogOddsCalibration | None) -> dict[str, Any]:
+        """A sample with everything that speaks for or against its label."""
+        judged = self._judged
+        calibrated = None
+        if calibration is not None and judged.given[row] != MISSING:
+            calibrated = _number(calibration(judged.confidence[row : row + 1])[0])
+        text = self._text(row, CHARACTERS_AT_ONCE)
+        return {
+            **self.tile(row, CHARACTERS_AT_ONCE),
+            "calibrated": calibrated,
+            "n_characters": None if text is None else len(judged.sources[row]),  # type: ignore[index]
+            "top": [
+                {"name": judged.name(code), "probability": _number(p), "code": code}
+                for code, p in judged.top_classes(row)
+            ],
+            "neighbours": [
+                self._neighbour(row, neighbour) for neighbour in judged.neighbours(row, SHOWN_NEIGHBOURS)
+            ],
+        }
+
+    def progress(self, progress: Progress) -> dict[str, Any]:
+        noise = progress.noise
+        return {
+            "n_suspects": progress.n_suspects,
+            "n_suspects_decided": progress.n_suspects_decided,
+            "by_verdict": progress.by_verdict,
+            "expected_left": round(progress.expected_left, 1),
+            "random": {
+                "n": noise.n_verdicts,
+                "wrong": noise.n_wrong,
+                "rate": _number(noise.rate),
+                "low": _number(noise.low),
+                "high": _number(noise.high),
+                "needed": FEWEST_TO_CALIBRATE,
+            },
+            "calibrated": progress.calibration is not None,
+        }
+
+    def text_from(self, row: int, start: int) -> str:
+        """A further part of a long text."""
+        sources = self._judged.sources
+        return "" if sources is None else str(sources[row])[start : start + CHARACTERS_AT_ONCE]
+
+    def _text(self, row: int, most: int) -> str | None:
+        judged = self._judged
+        if judged.sources is None or judged.run.record.source_kind != "text":
+            return None
+        return str(judged.sources[row])[:most]
+
+    def _neighbour(self, row: int, neighbour: Neighbour) -> dict[str, Any]:
+        judged = self._judged
+        theirs, own = judged.given[neighbour.row], judged.given[row]
+        about = judged.suggested[row] if own == MISSING else own
+        speaks = "silent" if theirs == MISSING else "for" if theirs == about else "against"
+        return {
+            **self.tile(neighbour.row),
+            "similarity": _number(neighbour.similarity),
+            "weight": _number(neighbour.weight),
+            "speaks": speaks,
+        }
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else round(float(value), 6)

@@ -1,0 +1,175 @@
+"""Who may talk to the page: checks every request before anything else sees it.
+
+A page on another site can make a browser send requests here, and a name of its own can be made to point here.
+Therefore Host and Origin must be ours, and whatever changes something, or anything at all on an address other
+than this machine's own, needs the token or the cookie that was handed out for it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs
+
+LARGEST_REQUEST = 1_000_000  # bytes
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+)
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where the page is served and what opens it."""
+
+    host: str
+    port: int
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+
+    @property
+    def needs_token(self) -> bool:
+        return not is_loopback(self.host)
+
+    @property
+    def cookie(self) -> str:
+        """Cookies do not know ports: the name keeps two reviews on one machine apart."""
+        return f"laplaceconfidence-{self.port}"
+
+    @property
+    def url(self) -> str:
+        host = self.host
+        if host in ("0.0.0.0", "::"):
+            host = socket.gethostname()
+        address = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
+        return f"{address}?token={self.token}" if self.needs_token else address
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Values of the Host header that are ours."""
+        names = {self.host, "localhost", "127.0.0.1", "::1"}
+        if self.host in ("0.0.0.0", "::"):
+            names |= _own_names()
+        return frozenset(f"{f'[{name}]' if ':' in name else name}:{self.port}".lower() for name in names)
+
+
+class Guard:
+    """Middleware that refuses what does not come from our own page."""
+
+    def __init__(self, application: Application, access: Access) -> None:
+        self._application = application
+        self._access = access
+        self._hosts = access.hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._application(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        changes = scope["method"] not in ("GET", "HEAD")
+        refusal = self._refusal(headers, changes)
+        if refusal is not None:
+            await _answer(send, 403, refusal)
+            return
+        asked = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if scope["path"] == "/" and asked and self._is_token(asked):
+            await _answer(send, 303, "", [(b"location", b"/"), self._set_cookie()])
+            return
+        known = self._is_known(headers)
+        if not known and (changes or self._access.needs_token):
+            await _answer(
+                send,
+                401,
+                "This review needs its token: open the address that was printed when it was started.",
+            )
+            return
+        if int(headers.get("content-length") or 0) > LARGEST_REQUEST or "transfer-encoding" in headers:
+            await _answer(send, 413, "The request is too large.")
+            return
+        more = list(HEADERS)
+        if not known and scope["path"] == "/":  # on this machine's own address, opening the page is enough
+            more.append(self._set_cookie())
+        await self._application(scope, receive, _with_headers(send, more))
+
+    def _refusal(self, headers: dict[str, str], changes: bool) -> str | None:
+        if headers.get("host", "").lower() not in self._hosts:
+            return "The Host header is not that of this page."
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() not in {f"http://{host}" for host in self._hosts}:
+            return "The request comes from another page."
+        if headers.get("sec-fetch-site") in ("cross-site", "same-site") and (
+            changes or headers.get("sec-fetch-dest") != "document"
+        ):
+            return "The request comes from another site."
+        return None
+
+    def _is_known(self, headers: dict[str, str]) -> bool:
+        sent = headers.get("authorization", "")
+        if sent.startswith("Bearer ") and self._is_token(sent.removeprefix("Bearer ")):
+            return True
+        cookies = dict(part.strip().partition("=")[::2] for part in headers.get("cookie", "").split(";"))
+        return self._is_token(cookies.get(self._access.cookie, ""))
+
+    def _is_token(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode(), self._access.token.encode())
+
+    def _set_cookie(self) -> tuple[bytes, bytes]:
+        value = f"{self._access.cookie}={self._access.token}; Path=/; HttpOnly; SameSite=Strict"
+        return b"set-cookie", value.encode()
+
+
+def _with_headers(send: Send, more: list[tuple[bytes, bytes]]) -> Send:
+    async def send_more(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", []), *more]}
+        await send(message)
+
+    return send_more
+
+
+async def _answer(send: Send, status: int, text: str, more: list[tuple[bytes, bytes]] | None = None) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), *HEADERS, *(more or [])]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text.encode()})
+
+
+def _own_names() -> set[str]:
+    """Names and addresses under which this machine is known."""
+    name = socket.gethostname()
+    names = {name, socket.getfqdn()}
+    with suppress(OSError):  # a machine without a name service
+        names |= {str(found[4][0]) for found in socket.getaddrinfo(name, None)}
+    return names

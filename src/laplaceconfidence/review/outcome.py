@@ -1,0 +1,42 @@
+"""What a review has settled, for an audit that goes on from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from laplaceconfidence.confidence.calibration import LogOddsCalibration
+from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.records.audit_run import AuditRun
+from laplaceconfidence.review.decisions import SETTLES_LABEL
+from laplaceconfidence.review.desk import ReviewDesk
+from laplaceconfidence.review.store import FILE, read_decisions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReviewOutcome:
+    """The labels that people have settled, by the id of the sample; ``None`` where no class fits."""
+
+    labels: dict[str, Any]
+    calibration: LogOddsCalibration | None  # of confidences, where enough were drawn at random
+
+
+def review_outcome(run: AuditRun) -> ReviewOutcome:
+    """The settled labels of a reviewed run."""
+    if not (run.folder / FILE).is_file():
+        raise RunFolderError(
+            f"{run.folder} has no decisions: review it first with 'laplaceconfidence review {run.folder}'."
+        )
+    desk = ReviewDesk(run)
+    try:
+        calibration = desk.progress().calibration
+        ids = desk.judged.ids
+    finally:
+        desk.close()
+    values = run.record.class_values
+    labels = {
+        str(ids[decision.row]): None if decision.label is None else values[decision.label]
+        for decision in read_decisions(run.folder, run.record)
+        if decision.verdict in SETTLES_LABEL or decision.verdict == "none"
+    }
+    return ReviewOutcome(labels, calibration)

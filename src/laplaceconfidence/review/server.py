@@ -1,0 +1,229 @@
+"""The review page as a web application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.staticfiles import StaticFiles
+from jinja2 import Environment, PackageLoader, select_autoescape
+from pydantic import BaseModel, ConfigDict, Field
+
+from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
+from laplaceconfidence.records.thumbnails import Thumbnails
+from laplaceconfidence.review.describe import Describer
+from laplaceconfidence.review.desk import ReviewDesk
+from laplaceconfidence.review.guard import Access, Guard
+from laplaceconfidence.review.queues import Show, View, Wanted
+from laplaceconfidence.review.store import BusyStoreError, StaleDecisionError
+
+TILES_ON_A_PAGE = 50
+TILES_IN_A_PREVIEW = 24
+MOST_PAIRS = 500
+SIZES = {"tile": 160, "large": 640}  # pixels of the longer side
+_HERE = Path(__file__).parent
+
+RowAndVersion = Annotated[list[int], Field(min_length=2, max_length=2)]
+Who = Annotated[str, Field(min_length=1, max_length=80)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class QueueRequest(_Strict):
+    """Which samples the person is looking at."""
+
+    view: View = "worst"
+    given: int | None = None
+    suggested: int | None = None
+    search: Annotated[str, Field(max_length=500)] = ""
+    show: Show = "undecided"
+
+    def wanted(self) -> Wanted:
+        return Wanted(self.view, self.given, self.suggested, self.search, self.show)
+
+
+class DecisionRequest(_Strict):
+    row: int
+    verdict: str
+    label: int | None = None
+    version: int
+    who: Who
+    queue: QueueRequest = QueueRequest()
+
+
+class ManyRequest(_Strict):
+    rows: Annotated[list[RowAndVersion], Field(min_length=1, max_length=TILES_ON_A_PAGE)]
+    verdict: str
+    who: Who
+    queue: QueueRequest = QueueRequest()
+
+
+class UndoRequest(_Strict):
+    who: Who
+    queue: QueueRequest = QueueRequest()
+
+
+class BulkRequest(_Strict):
+    given: int
+    suggested: int
+    min_probability: float = Field(ge=0, le=1)
+    fingerprint: str
+    who: Who
+
+
+def create_app(desk: ReviewDesk, access: Access, *, reviewer: str) -> Guard:
+    """The application: the page itself, what it asks for, and the guard in front of it."""
+    app = FastAPI(title="LaplaceConfidence review", docs_url=None, redoc_url=None, openapi_url=None)
+    judged = desk.judged
+    thumbnails = Thumbnails(judged)
+    describer = Describer(desk, thumbnails)
+    n_lost = thumbnails.n_lost()
+    templates = Environment(
+        loader=PackageLoader("laplaceconfidence.review"), autoescape=select_autoescape(default=True)
+    )
+    app.mount("/static", StaticFiles(directory=_HERE / "static"))
+    _report_errors(app, describer, desk)
+
+    def shown(wanted: Wanted, row: int | None) -> dict[str, Any]:
+        """A sample with its place in the queue, and how far the review is."""
+        progress = desk.progress()
+        rows = desk.queues.rows(wanted, desk.is_decided)
+        position = None
+        if row is not None and len(at := (rows == row).nonzero()[0]):
+            position = int(at[0]) + 1
+        return {
+            "sample": None if row is None else describer.sample(row, progress.calibration),
+            "position": position,
+            "n_in_queue": len(rows),
+            "progress": describer.progress(progress),
+        }
+
+    @app.get("/")
+    def page() -> HTMLResponse:
+        record = judged.run.record
+        html = templates.get_template("page.html").render(
+            folder=judged.run.folder.absolute().name,
+            record=record,
+            n_unlabelled=int((~judged.is_labelled).sum()),
+        )
+        return HTMLResponse(html, headers={"Cache-Control": "no-store"})
+
+    @app.get("/api/setup")
+    def setup() -> dict[str, Any]:
+        return {"classes": list(judged.class_names), "reviewer": reviewer, "n_lost_pictures": n_lost}
+
+    @app.post("/api/next")
+    def following(
+        queue: QueueRequest, after: int | None = None, direction: Annotated[int, Query(ge=-1, le=1)] = 1
+    ) -> dict[str, Any]:
+        wanted = queue.wanted()
+        return shown(wanted, desk.queues.step(wanted, desk.is_decided, after, direction))
+
+    @app.post("/api/sample/{row}")
+    def sample(row: int, queue: QueueRequest) -> dict[str, Any]:
+        return shown(queue.wanted(), desk.check_row(row))
+
+    @app.get("/api/text/{row}")
+    def text(row: int, start: Annotated[int, Query(ge=0)] = 0) -> dict[str, Any]:
+        return {"text": describer.text_from(desk.check_row(row), start)}
+
+    @app.post("/api/grid")
+    def grid(queue: QueueRequest, page: Annotated[int, Query(ge=0)] = 0) -> dict[str, Any]:
+        rows = desk.queues.rows(queue.wanted(), desk.is_decided)
+        part = rows[page * TILES_ON_A_PAGE : (page + 1) * TILES_ON_A_PAGE]
+        return {
+            "tiles": [describer.tile(int(row)) for row in part],
+            "n_in_queue": len(rows),
+            "n_pages": -(-len(rows) // TILES_ON_A_PAGE),
+            "progress": describer.progress(desk.progress()),
+        }
+
+    @app.get("/api/pairs")
+    def pairs(view: View = "worst") -> list[dict[str, Any]]:
+        return [
+            {"given": given, "suggested": suggested, "n": n, "n_left": left}
+            for given, suggested, n, left in desk.queues.pairs(view, desk.is_decided, MOST_PAIRS)
+        ]
+
+    @app.post("/api/decisions")
+    def decide(request: DecisionRequest) -> dict[str, Any]:
+        desk.decide(
+            request.row,
+            request.verdict,
+            label=request.label,
+            expected_version=request.version,
+            who=request.who,
+            queue=request.queue.view,
+        )
+        wanted = request.queue.wanted()
+        row = desk.queues.step(wanted, desk.is_decided, request.row, 1)
+        return {"stored": describer.tile(request.row), **shown(wanted, row)}
+
+    @app.post("/api/decisions/many")
+    def decide_many(request: ManyRequest) -> dict[str, Any]:
+        rows = [(row, version) for row, version in request.rows]
+        made = desk.decide_many(rows, request.verdict, who=request.who, queue=request.queue.view)
+        return {
+            "stored": [describer.tile(decision.row) for decision in made],
+            "progress": describer.progress(desk.progress()),
+        }
+
+    @app.post("/api/undo")
+    def undo(request: UndoRequest) -> dict[str, Any]:
+        undone = desk.undo(who=request.who)
+        row = undone[0].row if len(undone) == 1 else None
+        return {"n_undone": len(undone), **shown(request.queue.wanted(), row)}
+
+    @app.get("/api/bulk")
+    def preview(
+        given: int, suggested: int, min_probability: Annotated[float, Query(ge=0, le=1)]
+    ) -> dict[str, Any]:
+        bulk = desk.bulk(given, suggested, min_probability)
+        surest = desk.bulk(given, suggested, 0).rows[:1]
+        return {
+            "n": len(bulk.rows),
+            "surest": float(judged.probability[surest[0]]) if len(surest) else None,
+            "fingerprint": bulk.fingerprint,
+            "tiles": [describer.tile(int(row)) for row in bulk.rows[:TILES_IN_A_PREVIEW]],
+        }
+
+    @app.post("/api/bulk")
+    def take(request: BulkRequest) -> JSONResponse:
+        bulk = desk.bulk(request.given, request.suggested, request.min_probability)
+        if bulk.fingerprint != request.fingerprint:
+            message = "Somebody decided on some of these in the meantime. Nothing was stored: look again."
+            return JSONResponse({"message": message}, status_code=409)
+        made = desk.take_bulk(bulk, who=request.who)
+        return JSONResponse({"n_stored": len(made), "progress": describer.progress(desk.progress())})
+
+    @app.get("/picture/{size}/{row}")
+    def picture(size: str, row: int) -> Response:
+        found = thumbnails.of(desk.check_row(row), SIZES[size]) if size in SIZES else None
+        if found is None:
+            return Response(status_code=404)
+        headers = {"Cache-Control": "private, max-age=3600"}
+        return Response(found.content, media_type=found.media_type, headers=headers)
+
+    return Guard(app, access)
+
+
+def _report_errors(app: FastAPI, describer: Describer, desk: ReviewDesk) -> None:
+    """Our own errors as answers that the page can show."""
+
+    def answer(status: int) -> Callable[[Request, Exception], JSONResponse]:
+        return lambda _, error: JSONResponse({"message": str(error)}, status_code=status)
+
+    def stale(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, StaleDecisionError)
+        sample = describer.sample(error.current.row, desk.progress().calibration)
+        return JSONResponse({"message": str(error), "sample": sample}, status_code=409)
+
+    app.add_exception_handler(InvalidInputError, answer(422))
+    app.add_exception_handler(BusyStoreError, answer(503))
+    app.add_exception_handler(RunFolderError, answer(500))
+    app.add_exception_handler(StaleDecisionError, stale)

@@ -1,0 +1,79 @@
+"""Serving the review page: a free port, the browser, and an orderly end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable
+
+from laplaceconfidence.exceptions import InvalidInputError, MissingDependencyError
+from laplaceconfidence.records.audit_run import AuditRun
+from laplaceconfidence.review.guard import Access
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket on ``port``, or on a free one for 0."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # asyncio sends small answers at once only on sockets that say they are TCP: 40 ms an answer.
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise InvalidInputError(
+            f"The 'host' parameter must be an address of this machine. Got {host!r}: {error}."
+        ) from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise InvalidInputError(
+            f"Port {port} of {host} cannot be used ({error.strerror}): choose another with --port, or leave "
+            "it out for a free one."
+        ) from error
+    return listener
+
+
+def serve(
+    run: AuditRun,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    reviewer: str,
+    open_browser: bool = True,
+    announce: Callable[[Access], None],
+) -> None:
+    """Serve the review of ``run`` until interrupted; ``announce`` is told the address once it answers."""
+    try:
+        import uvicorn
+
+        from laplaceconfidence.review.server import create_app
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"The review page needs {error.name}: pip install 'laplaceconfidence[review]'"
+        ) from error
+    from laplaceconfidence.review.desk import ReviewDesk
+
+    listener = listening_socket(host, port)
+    access = Access(host, int(listener.getsockname()[1]))
+    desk = ReviewDesk(run)
+    try:
+        app = create_app(desk, access, reviewer=reviewer)
+        settings = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=2,
+        )
+        server = uvicorn.Server(settings)
+        announce(access)
+        if open_browser:
+            # In a thread of its own, as some browsers block until they are closed.
+            threading.Timer(0.3, webbrowser.open, [access.url]).start()
+        server.run(sockets=[listener])
+    finally:
+        listener.close()
+        desk.close()

@@ -1,0 +1,217 @@
+// Wires the page together: queues, filters, keys.
+
+import { get, post } from "./api.js";
+import { chooseOther, openBulk } from "./dialogs.js";
+import { byId, element, toast } from "./dom.js";
+import { chosenTiles, moveFocus, showGrid, toggleMark, updateTiles } from "./grid.js";
+import { showProgress } from "./progress.js";
+import { showSample } from "./sample.js";
+import { recall, remember, state, who } from "./state.js";
+
+const VERDICT_KEYS = { k: "keep", s: "suggestion", u: "unsure", n: "none" };
+const actions = { decide, decideMany, open, turn: showPage, chooseOther: () => chooseOther(decide) };
+
+// One request at a time: a key held down must not decide on samples nobody has seen.
+async function alone(work) {
+  if (state.busy) return;
+  state.busy = true;
+  try {
+    await work();
+  } catch (error) {
+    toast(error.message, true);
+    if (error.status === 409 && error.content.sample && state.layout === "one") {
+      show({ ...(await post(`/api/sample/${error.content.sample.row}`, state.queue)) });
+    } else if (error.status === 409 && state.layout === "grid") await loadGrid();
+  } finally {
+    state.busy = false;
+  }
+}
+
+function show(answer) {
+  showSample(answer, actions);
+  showProgress(answer.progress);
+  byId("stage").focus({ preventScroll: true });
+  if (answer.sample?.picture) prefetch(answer.sample.row);
+}
+
+// The picture of the next sample is made and fetched while this one is looked at.
+async function prefetch(row) {
+  try {
+    const following = (await post(`/api/next?after=${row}`, state.queue)).sample;
+    if (following) new Image().src = `/picture/large/${following.row}`;
+  } catch { /* only a picture that comes later */ }
+}
+
+async function load() {
+  remember();
+  if (state.layout === "grid") await loadGrid();
+  else show(await post("/api/next", state.queue));
+}
+
+async function loadGrid() {
+  const answer = await post(`/api/grid?page=${state.page}`, state.queue);
+  showProgress(answer.progress);
+  if (!showGrid(answer, actions)) {
+    if (state.page > 0) { state.page = 0; await loadGrid(); } else showSample({ sample: null }, actions);
+  }
+}
+
+function decide(verdict, label = null) {
+  return alone(async () => {
+    const sample = state.sample;
+    if (!sample) return;
+    const answer = await post("/api/decisions", {
+      row: sample.row, verdict, label, version: sample.version, who: who(), queue: state.queue,
+    });
+    toast(`Stored: ${sample.given ?? "no label"} → ${answer.stored.decided.label ?? verdict}`);
+    if (state.queue.show !== "undecided") show(await post(`/api/sample/${sample.row}`, state.queue));
+    else show(answer);
+  });
+}
+
+function decideMany(verdict) {
+  return alone(async () => {
+    const rows = chosenTiles();
+    if (!rows.length) return;
+    const answer = await post("/api/decisions/many", { rows, verdict, who: who(), queue: state.queue });
+    updateTiles(answer.stored);
+    showProgress(answer.progress);
+    toast(`Stored: ${rows.length === 1 ? "1 decision" : `${rows.length} decisions`}`);
+  });
+}
+
+function undo() {
+  return alone(async () => {
+    const answer = await post("/api/undo", { who: who(), queue: state.queue });
+    if (!answer.n_undone) { toast("There is nothing of yours to undo."); return; }
+    toast(answer.n_undone === 1 ? "Undone." : `${answer.n_undone.toLocaleString("en")} decisions undone.`);
+    if (state.layout === "grid" || answer.sample === null) await load();
+    else show(answer);
+  });
+}
+
+const browse = (direction) => alone(async () => {
+  const after = state.sample ? `&after=${state.sample.row}` : "";
+  const answer = await post(`/api/next?direction=${direction}${after}`, state.queue);
+  if (answer.sample) show(answer);
+  else toast("There is no other one in this queue.");
+});
+
+function open(row) {
+  return alone(async () => {
+    setLayout("one");
+    show(await post(`/api/sample/${row}`, state.queue));
+  });
+}
+
+function showPage(page) {
+  state.page = page;
+  return alone(loadGrid);
+}
+
+function setLayout(layout) {
+  state.layout = layout;
+  byId("one").setAttribute("aria-pressed", String(layout === "one"));
+  byId("grid").setAttribute("aria-pressed", String(layout === "grid"));
+  remember();
+}
+
+function switchLayout(layout) {
+  setLayout(layout);
+  state.page = 0;
+  return alone(load);
+}
+
+async function listPairs() {
+  const pairs = await get(`/api/pairs?view=${state.queue.view}`);
+  const options = pairs.map((pair) => element("option", { value: `${pair.given},${pair.suggested}` },
+    `${state.classes[pair.given]} → ${state.classes[pair.suggested]} (${pair.n.toLocaleString("en")})`));
+  byId("pair").replaceChildren(element("option", { value: "" }, "every pair"), ...options);
+  byId("pair").value = state.queue.given === null ? "" : `${state.queue.given},${state.queue.suggested}`;
+}
+
+function changed(part) {
+  Object.assign(state.queue, part);
+  state.page = 0;
+  return alone(load);
+}
+
+function showView(view) {
+  for (const button of document.querySelectorAll("#views button")) {
+    button.setAttribute("aria-pressed", String(button.dataset.view === view));
+  }
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+  if (typing) { if (event.key === "Escape") { event.target.blur(); byId("stage").focus(); } return; }
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const action = actionFor(key, state.layout === "grid", event.target);
+  if (action) { event.preventDefault(); action(); }
+}
+
+function actionFor(key, inGrid, target) {
+  if (key in VERDICT_KEYS) return () => (inGrid ? decideMany(VERDICT_KEYS[key]) : decide(VERDICT_KEYS[key]));
+  if (/^[1-5]$/.test(key) && !inGrid) {
+    const top = state.sample?.top[Number(key) - 1];
+    return top && (() => decide("other", top.code));
+  }
+  const common = { z: undo, b: () => openBulk(refreshAll), "/": () => byId("search").focus(), "?": () => byId("dialog-help").showModal() };
+  if (key in common) return common[key];
+  if (inGrid) {
+    if (key.startsWith("Arrow")) return () => moveFocus(key);
+    if (key === " " && target.closest(".tile")) return toggleMark;
+    if (key === "Enter" && target.closest(".tile")) return () => open(Number(target.closest(".tile").dataset.row));
+    return key === "Escape" ? () => switchLayout("one") : null;
+  }
+  const single = { a: () => state.sample && chooseOther(decide), g: () => switchLayout("grid"), ArrowRight: () => browse(1), ArrowLeft: () => browse(-1) };
+  return single[key];
+}
+
+const refreshAll = () => alone(async () => { await listPairs(); await load(); });
+
+async function start() {
+  const setup = await get("/api/setup");
+  state.classes = setup.classes;
+  byId("who").value = localStorage.getItem("who") || setup.reviewer;
+  byId("who").addEventListener("change", () => localStorage.setItem("who", byId("who").value.trim()));
+  if (setup.n_lost_pictures) {
+    byId("lost").hidden = false;
+    byId("lost").textContent = `${setup.n_lost_pictures.toLocaleString("en")} pictures have moved or vanished; all else works.`;
+  }
+  recall();
+  setLayout(state.layout);
+  showView(state.queue.view);
+  byId("search").value = state.queue.search;
+  byId("show").value = state.queue.show;
+  await listPairs();
+  document.addEventListener("keydown", onKey);
+  for (const button of document.querySelectorAll("#views button")) {
+    button.addEventListener("click", async () => {
+      showView(button.dataset.view);
+      Object.assign(state.queue, { view: button.dataset.view, given: null, suggested: null });
+      await listPairs();
+      await changed({});
+    });
+  }
+  byId("pair").addEventListener("change", () => {
+    const [given, suggested] = byId("pair").value ? byId("pair").value.split(",").map(Number) : [null, null];
+    changed({ given, suggested });
+  });
+  let waiting = 0;
+  byId("search").addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => changed({ search: byId("search").value }), 250);
+  });
+  byId("show").addEventListener("change", () => changed({ show: byId("show").value }));
+  byId("filters").addEventListener("submit", (event) => event.preventDefault());
+  byId("one").addEventListener("click", () => switchLayout("one"));
+  byId("grid").addEventListener("click", () => switchLayout("grid"));
+  byId("bulk").addEventListener("click", () => openBulk(refreshAll));
+  byId("undo").addEventListener("click", undo);
+  byId("help").addEventListener("click", () => byId("dialog-help").showModal());
+  await alone(load);
+}
+
+start().catch((error) => toast(error.message, true));

@@ -1,0 +1,110 @@
+// One sample at a time.
+
+import { get } from "./api.js";
+import { byId, element, label, look, percent } from "./dom.js";
+import { state } from "./state.js";
+
+const SAID = { keep: "Kept", suggestion: "Suggestion taken", other: "Another class", unsure: "Unsure", none: "No class fits" };
+
+export function showSample(answer, { decide, chooseOther, open }) {
+  const stage = byId("stage");
+  const sample = answer.sample;
+  state.sample = sample;
+  if (sample === null) {
+    stage.replaceChildren(nothingLeft());
+    return;
+  }
+  const words = sample.text !== null;
+  const box = element("div", { class: `card sample${words ? " text" : ""}`, "data-row": sample.row },
+    words ? longText(sample) : look(sample, "large"),
+    element("div", {}, where(answer), question(sample), classes(sample, decide), actions(sample, decide, chooseOther), verdict(sample)));
+  stage.replaceChildren(box, ...neighbours(sample, open));
+}
+
+function where({ sample, position, n_in_queue: n }) {
+  const place = position === null ? `${n.toLocaleString("en")} in this queue` : `${position.toLocaleString("en")} of ${n.toLocaleString("en")} in this queue`;
+  const confidence = sample.confidence === null ? null : `confidence ${percent(sample.confidence, 1)}`;
+  const calibrated = sample.calibrated === null ? null : `calibrated ${percent(sample.calibrated, 1)}`;
+  return element("div", { class: "where" }, element("span", {}, place), element("span", { class: "id" }, `id ${sample.id}`),
+    confidence && element("span", {}, confidence), calibrated && element("span", {}, calibrated));
+}
+
+function question(sample) {
+  const given = element("span", { class: "given" }, label(sample.given));
+  const suggested = element("span", { class: "suggested" }, label(sample.suggested));
+  if (sample.given === null) return element("p", { class: "question" }, "No label was given. Is it ", suggested, "?");
+  if (sample.given === sample.suggested) return element("p", { class: "question" }, "Labelled ", given, ". Is that right?");
+  return element("p", { class: "question" }, "Labelled ", given, ". Is it rather ", suggested, "?");
+}
+
+function classes(sample, decide) {
+  return element("ol", { class: "classes", "aria-label": "Most probable classes" }, sample.top.map((top, index) => {
+    const bar = element("div", {});
+    bar.style.width = `${100 * top.probability}%`;
+    const role = top.name === sample.given ? "is-given" : top.name === sample.suggested ? "is-suggested" : "";
+    return element("li", {}, element("button", {
+      type: "button", class: role, title: `Label it ${top.name} (${index + 1})`, onclick: () => decide("other", top.code),
+    }, element("kbd", {}, String(index + 1)), element("span", { class: "name" }, top.name),
+    element("span", { class: "track" }, bar), element("span", { class: "p" }, percent(top.probability, 1))));
+  }));
+}
+
+function actions(sample, decide, chooseOther) {
+  const button = (verdict, key, text, action, primary) => element("button", {
+    type: "button", "data-verdict": verdict, class: `${primary ? "primary" : ""} ${sample.verdict === verdict ? "chosen" : ""}`.trim(), onclick: action,
+  }, text, " ", element("kbd", {}, key));
+  const keep = sample.given === null ? "Leave it without a label" : `Keep ${sample.given}`;
+  const agrees = sample.given === sample.suggested;
+  return element("div", { class: `actions${agrees ? " agrees" : ""}` },
+    button("keep", "K", keep, () => decide("keep"), agrees),
+    agrees ? null : button("suggestion", "S", `Take ${label(sample.suggested)}`, () => decide("suggestion"), true),
+    button("other", "A", "Another class…", chooseOther),
+    button("unsure", "U", "Unsure", () => decide("unsure")),
+    button("none", "N", "No class fits", () => decide("none")));
+}
+
+function verdict(sample) {
+  if (sample.decided === null) return null;
+  const { who, at, label: name } = sample.decided;
+  const result = name === null ? "" : `: ${name}`;
+  return element("p", { class: "verdict", id: "verdict" },
+    `${SAID[sample.verdict]}${result}, by ${who} on ${new Date(at).toLocaleString()}.`);
+}
+
+function neighbours(sample, open) {
+  if (!sample.neighbours.length) return [];
+  const tiles = sample.neighbours.map((near) => element("button", {
+    type: "button", class: `tile ${near.speaks}`, title: `Look at sample ${near.id}`, onclick: () => open(near.row),
+  }, look(near, "tile"), element("span", { class: "caption" },
+    element("b", {}, label(near.given)), " ", element("span", { class: "p" }, `similarity ${near.similarity.toFixed(2)}`))));
+  const against = sample.neighbours.filter((near) => near.speaks === "against").length;
+  return [element("h3", {}, `Nearest neighbours: ${against} of ${tiles.length} carry another label than ${label(sample.given ?? sample.suggested)}`),
+    element("div", { class: `tiles neighbours${sample.text === null ? "" : " texts"}` }, tiles)];
+}
+
+function longText(sample) {
+  const box = look(sample, "large");
+  box.setAttribute("tabindex", "0");
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", "Text of the sample");
+  let shown = sample.text.length;
+  if (shown >= sample.n_characters) return box;
+  const more = element("button", { type: "button" }, "");
+  const say = () => { more.textContent = `Show more (${(sample.n_characters - shown).toLocaleString("en")} characters left)`; };
+  say();
+  more.addEventListener("click", async () => {
+    const part = (await get(`/api/text/${sample.row}?start=${shown}`)).text;
+    box.append(part);
+    shown += part.length;
+    if (part && shown < sample.n_characters) say();
+    else more.remove();
+  });
+  return element("div", {}, box, more);
+}
+
+function nothingLeft() {
+  const { search, given, show } = state.queue;
+  const filtered = search || given !== null || show === "decided";
+  return element("div", { class: "card done" }, element("h2", {}, filtered ? "Nothing matches these filters." : "All done: nothing is left in this queue."),
+    element("p", {}, filtered ? "Choose every pair, clear the search, or show all." : "Write the corrected labels with: laplaceconfidence export"));
+}

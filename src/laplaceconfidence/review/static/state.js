@@ -1,0 +1,34 @@
+// What is being looked at. Filters live in the address, so that a reload goes on where one was.
+
+import { byId } from "./dom.js";
+
+export const state = {
+  layout: "one",
+  queue: { view: "worst", given: null, suggested: null, search: "", show: "undecided" },
+  classes: [],
+  sample: null,
+  page: 0,
+  busy: false,
+};
+
+export const who = () => byId("who").value.trim() || "someone";
+
+export function remember() {
+  const { view, given, suggested, search, show } = state.queue;
+  const parts = new URLSearchParams({ view, show, layout: state.layout });
+  if (given !== null) { parts.set("given", given); parts.set("suggested", suggested); }
+  if (search) parts.set("search", search);
+  history.replaceState(null, "", `#${parts}`);
+}
+
+export function recall() {
+  const parts = new URLSearchParams(location.hash.slice(1));
+  const number = (name) => (/^\d+$/.test(parts.get(name) || "") ? Number(parts.get(name)) : null);
+  const oneOf = (name, values) => (values.includes(parts.get(name)) ? parts.get(name) : values[0]);
+  const views = [...document.querySelectorAll("#views button")].map((button) => button.dataset.view);
+  state.layout = oneOf("layout", ["one", "grid"]);
+  state.queue = {
+    view: oneOf("view", views), show: oneOf("show", ["undecided", "decided", "all"]),
+    given: number("given"), suggested: number("suggested"), search: (parts.get("search") || "").slice(0, 200),
+  };
+}

@@ -1,0 +1,277 @@
+"""Decisions on disk: one SQLite file in the folder of the run, in which nothing is ever lost.
+
+A decision is stored, flushed to disk, before anyone is told so. ``log`` only grows: who decided what, when,
+and what was shown. ``decisions`` holds the latest word on every sample with a version; whoever decides says
+which version they saw, so that two tabs or two people cannot overwrite each other without noticing.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from laplaceconfidence.exceptions import LaplaceConfidenceError, RunFolderError
+from laplaceconfidence.records.audit_run import AuditRecord
+from laplaceconfidence.review.decisions import Decision, Wish
+
+FILE = "decisions.sqlite"
+FORMAT_VERSION = 1
+SECONDS_TO_WAIT = 5.0  # for another process that is writing
+_ROWS_AT_ONCE = 500
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS decisions (
+    row INTEGER PRIMARY KEY, version INTEGER NOT NULL, verdict TEXT, label INTEGER,
+    who TEXT NOT NULL, at TEXT NOT NULL, queue TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS log (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, row INTEGER NOT NULL, sample_id TEXT NOT NULL,
+    version INTEGER NOT NULL, verdict TEXT, label INTEGER, who TEXT NOT NULL, at TEXT NOT NULL,
+    queue TEXT NOT NULL, before TEXT, batch TEXT NOT NULL, undoes TEXT, shown TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS log_by_batch ON log (batch);
+CREATE INDEX IF NOT EXISTS log_by_person ON log (who, seq);
+CREATE TRIGGER IF NOT EXISTS log_stays BEFORE UPDATE ON log
+BEGIN SELECT RAISE(ABORT, 'the log of decisions only grows'); END;
+CREATE TRIGGER IF NOT EXISTS log_is_kept BEFORE DELETE ON log
+BEGIN SELECT RAISE(ABORT, 'the log of decisions only grows'); END;
+"""
+
+
+class StaleDecisionError(LaplaceConfidenceError):
+    """Somebody else decided in the meantime; ``current`` is what they said."""
+
+    def __init__(self, current: Decision) -> None:
+        said = current.verdict or "took the decision back"
+        super().__init__(
+            f"{current.who} decided on this sample in the meantime: {said}. Nothing was changed."
+        )
+        self.current = current
+
+
+class BusyStoreError(RunFolderError):
+    """Another process keeps the decisions locked; nothing was stored."""
+
+
+class DecisionStore:
+    """The decisions of one run. Safe to use from several threads, and from several processes."""
+
+    def __init__(self, folder: Path, record: AuditRecord) -> None:
+        self.path = folder / FILE
+        self._lock = threading.Lock()
+        with _explained(self.path, keep_copy=True):
+            self._connection = self._opened(record)
+
+    def _opened(self, record: AuditRecord) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if problem != "ok":
+            raise sqlite3.DatabaseError(problem)
+        connection.executescript(_SCHEMA)
+        expected = {"format_version": str(FORMAT_VERSION), "audit": _fingerprint(record)}
+        connection.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", expected.items())
+        found = dict(connection.execute("SELECT key, value FROM about"))
+        if int(found["format_version"]) > FORMAT_VERSION:
+            raise RunFolderError(
+                f"{self.path} was written by a newer version in format {found['format_version']}. "
+                "Upgrade with: pip install --upgrade laplaceconfidence"
+            )
+        if found["audit"] != expected["audit"]:
+            raise RunFolderError(
+                f"{self.path} holds decisions about another audit than the one beside it: move it away, or "
+                "use 'laplaceconfidence audit SOURCE --decisions RUN' to carry decisions over."
+            )
+        return connection
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def data_version(self) -> int:
+        """A number that changes whenever another process has written."""
+        with self._reading() as connection:
+            return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def all(self) -> list[Decision]:
+        """The latest word on every sample that was ever decided."""
+        with self._reading() as connection:
+            found = connection.execute("SELECT row, version, verdict, label, who, at, queue FROM decisions")
+            return [Decision(*fields) for fields in found]
+
+    def log(self) -> Iterator[dict[str, Any]]:
+        """Everything that was ever decided or undone, in order."""
+        with self._reading() as connection:
+            cursor = connection.execute("SELECT * FROM log ORDER BY seq")
+            names = [column[0] for column in cursor.description]
+            entries = cursor.fetchall()
+        for entry in entries:
+            fields = dict(zip(names, entry, strict=True))
+            yield {**fields, "shown": json.loads(fields["shown"])}
+
+    def decide(self, wishes: Sequence[Wish], *, who: str, queue: str) -> list[Decision]:
+        """Store all of ``wishes`` in one transaction, or none where one of them is based on something old."""
+        at = _now()
+        with self._writing() as connection:
+            before = self._current(connection, [wish.row for wish in wishes])
+            for wish in wishes:
+                known = before.get(wish.row)
+                if (known.version if known else 0) != wish.expected_version:
+                    raise StaleDecisionError(known or Decision(wish.row, 0, None, None, "someone", at, queue))
+            made = [
+                Decision(w.row, w.expected_version + 1, w.verdict, w.label, who, at, queue) for w in wishes
+            ]
+            details = [(wish.sample_id, wish.shown) for wish in wishes]
+            batch = secrets.token_hex(8)
+            self._store(connection, made, before, details, batch=batch, undoes=None, by=(who, at))
+        return made
+
+    def undo(self, *, who: str) -> list[Decision]:
+        """Take back the last thing that ``who`` decided, all of it if it was many at once."""
+        with self._writing() as connection:
+            found = connection.execute(
+                "SELECT batch FROM log WHERE who = ? AND undoes IS NULL AND batch NOT IN "
+                "(SELECT undoes FROM log WHERE undoes IS NOT NULL) ORDER BY seq DESC LIMIT 1",
+                (who,),
+            ).fetchone()
+            if found is None:
+                return []
+            taken_back = connection.execute(
+                "SELECT row, sample_id, verdict, label, before FROM log WHERE batch = ?", found
+            ).fetchall()
+            current = self._current(connection, [entry[0] for entry in taken_back])
+            for row, _, verdict, label, _ in taken_back:
+                now = current[row]
+                if (now.verdict, now.label, now.who) != (verdict, label, who):
+                    raise StaleDecisionError(now)
+            made = [_restored(before, row, current[row].version + 1, who) for row, *_, before in taken_back]
+            details: list[tuple[str, dict[str, Any]]] = [(sample_id, {}) for _, sample_id, *_ in taken_back]
+            batch = secrets.token_hex(8)
+            self._store(connection, made, current, details, batch=batch, undoes=found[0], by=(who, _now()))
+        return made
+
+    def _current(self, connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, Decision]:
+        known: dict[int, Decision] = {}
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            part = rows[start : start + _ROWS_AT_ONCE]
+            marks = ", ".join("?" * len(part))
+            found = connection.execute(
+                f"SELECT row, version, verdict, label, who, at, queue FROM decisions WHERE row IN ({marks})",
+                part,
+            )
+            known |= {fields[0]: Decision(*fields) for fields in found}
+        return known
+
+    def _store(
+        self,
+        connection: sqlite3.Connection,
+        made: Sequence[Decision],
+        before: dict[int, Decision],
+        details: Sequence[tuple[str, dict[str, Any]]],  # id of the sample and what was shown
+        *,
+        batch: str,
+        undoes: str | None,
+        by: tuple[str, str],  # who and when
+    ) -> None:
+        connection.executemany(
+            "INSERT OR REPLACE INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [(d.row, d.version, d.verdict, d.label, d.who, d.at, d.queue) for d in made],
+        )
+        entries = []
+        for decision, (sample_id, shown) in zip(made, details, strict=True):
+            was = before.get(decision.row)
+            old = None if was is None else json.dumps([was.verdict, was.label, was.who, was.at, was.queue])
+            new = (decision.version, decision.verdict, decision.label)
+            seen = json.dumps(shown, ensure_ascii=False)
+            entries.append((decision.row, sample_id, *new, *by, decision.queue, old, batch, undoes, seen))
+        connection.executemany(
+            "INSERT INTO log (row, sample_id, version, verdict, label, who, at, queue, before, batch, "
+            "undoes, shown) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            entries,
+        )
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, _explained(self.path, keep_copy=False):
+            yield self._connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: what is inside happens as a whole, on disk, or not at all."""
+        with self._lock, _explained(self.path, keep_copy=False):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def read_decisions(folder: Path, record: AuditRecord) -> list[Decision]:
+    """The latest word on every decided sample of a run; none where there was no review."""
+    if not (folder / FILE).exists():
+        return []
+    store = DecisionStore(folder, record)
+    try:
+        return [decision for decision in store.all() if decision.verdict is not None]
+    finally:
+        store.close()
+
+
+def _restored(before: str | None, row: int, version: int, who: str) -> Decision:
+    """What stood before a decision, as whoever had decided it then; undecided where nobody had."""
+    verdict, label, *by = json.loads(before) if before else (None, None, who, _now(), "")
+    return Decision(row, version, verdict, label, *by)
+
+
+def _fingerprint(record: AuditRecord) -> str:
+    return json.dumps([record.created, record.n_samples, record.n_issues, record.class_names])
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@contextmanager
+def _explained(path: Path, *, keep_copy: bool) -> Iterator[None]:
+    """SQLite's errors as ours; where the file cannot be opened, a copy of it is put aside."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        copy = f" A copy is kept at {_copied(path)}." if keep_copy and path.is_file() else ""
+        if "locked" in str(error) or "busy" in str(error):
+            raise BusyStoreError(
+                f"The decisions in {path} are locked by another program: close it and try again.{copy}"
+            ) from error
+        if "readonly" in str(error) or "unable to open" in str(error):
+            raise RunFolderError(
+                f"The decisions cannot be stored in {path} ({error}): make the folder writable, or copy the "
+                "run to a place where you may write."
+            ) from error
+        raise RunFolderError(
+            f"The decisions in {path} are damaged ({error}).{copy} Save what can be saved with "
+            f"'sqlite3 {path} .recover', or move the file away to begin anew."
+        ) from error
+
+
+def _copied(path: Path) -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    copy = path.with_name(f"decisions-copy-{stamp}-{secrets.token_hex(2)}.sqlite")
+    for suffix in ("", "-wal"):
+        with suppress(OSError):
+            shutil.copy2(f"{path}{suffix}", f"{copy}{suffix}")
+    return copy

@@ -1,0 +1,89 @@
+"""Small audits on disk, for the tests of all that comes after an audit."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from laplaceconfidence.audit.issues import audit
+from laplaceconfidence.data.readers import read_dataset
+from laplaceconfidence.records import AuditRun, write_audit
+
+CLASS_NAMES = ("<script>alert(1)</script>", '猫 🐈 & "co"', "it's --> $x$ a/b")
+N_SAMPLES = 90
+
+MakeRun = Callable[..., AuditRun]
+
+
+def noisy_blobs(wrong_every: int = 10) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features of three far clusters, codes of which every tenth (say) is wrong, and the true ones."""
+    rng = np.random.default_rng(0)
+    true = np.arange(N_SAMPLES) % 3
+    features = (10 * np.eye(3)[true] + rng.normal(size=(N_SAMPLES, 3))).astype(np.float32)
+    given = true.copy()
+    shift = 1 + np.arange(N_SAMPLES)[::wrong_every] // wrong_every % 2
+    given[::wrong_every] = (true[::wrong_every] + shift) % 3
+    return features, given, true
+
+
+def make_audit(
+    folder: Path,
+    kind: str = "csv",
+    *,
+    names: tuple[str, ...] = CLASS_NAMES,
+    texts: list[str] | None = None,
+    wrong_every: int = 10,
+) -> AuditRun:
+    """Audit blobs that come as "csv" with texts, "parquet" with image paths, "npz", a "folder" of images or
+    "digits". The data lies in ``folder / "data"``, the run in ``folder / "run"``."""
+    import pandas as pd
+
+    data = folder / "data"
+    data.mkdir()
+    features, given, _ = noisy_blobs(wrong_every)
+    options: dict[str, object] = {}
+    if kind == "digits":
+        source: str | Path = "digits"
+    elif kind == "csv":
+        source = data / "texts.csv"
+        table = pd.DataFrame(features, columns=["emb_0", "emb_1", "emb_2"])
+        table.insert(0, "id", [f"s{row:03d}" for row in range(N_SAMPLES)])
+        table["label"] = [names[code] for code in given]
+        table["text"] = texts or [f"Text number {row}, <b>bold</b>" for row in range(N_SAMPLES)]
+        table["price"] = [f"{row}.50 €" for row in range(N_SAMPLES)]
+        table.to_csv(source, index=False)
+        options = {"features": "emb_*"}
+    elif kind == "parquet":
+        source = data / "paths.parquet"
+        (data / "images").mkdir()
+        for row in range(N_SAMPLES):
+            write_image(data / "images" / f"{row}.png", row)
+        pd.DataFrame(
+            {
+                "label": given,
+                "embedding": list(features),
+                "path": [f"images/{row}.png" for row in range(N_SAMPLES)],
+            }
+        ).to_parquet(source)
+    elif kind == "npz":
+        source = data / "arrays.npz"
+        np.savez(source, features=features, labels=np.array(names)[given])
+    else:
+        source = data / "photos"
+        for row, code in enumerate(given):
+            labelled = source / f"class {'abc'[code]}"
+            labelled.mkdir(parents=True, exist_ok=True)
+            write_image(labelled / f"{row:03d}.png", row)
+        order = np.argsort([f"class {'abc'[code]}/{row:03d}" for row, code in enumerate(given)])
+        np.save(data / "features.npy", features[order])
+        options = {"features": str(data / "features.npy")}
+    result = audit(
+        read_dataset(source, **options), estimator="laplace", n_neighbors=6, alpha=0.9, random_state=0
+    )
+    described = {"source": str(source), "options": options}
+    return write_audit(result, folder / "run", source=described)
+
+
+def write_image(path: Path, number: int) -> None:
+    Image.new("RGB", (120, 80), (2 * number % 256, 40, 200)).save(path)

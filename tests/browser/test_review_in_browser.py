@@ -1,0 +1,224 @@
+"""The review in a real browser: ten labels by keyboard, undo, bulk, a killed server, and the export."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audited_runs import MakeRun
+from laplaceconfidence.data.readers import read_dataset
+from laplaceconfidence.export import plan_export, write_export
+from laplaceconfidence.records import AuditRun, read_audit
+from laplaceconfidence.records.judgements import Judgements
+from laplaceconfidence.review.store import read_decisions
+
+pytest.importorskip("fastapi", reason="the page is not installed: pip install 'laplaceconfidence[review]'")
+webdriver = pytest.importorskip(
+    "selenium.webdriver", reason="selenium is not installed: pip install selenium"
+)
+if not shutil.which("chromium") or not shutil.which("chromedriver"):
+    pytest.skip(
+        "chromium is not installed: apt-get install chromium chromium-driver", allow_module_level=True
+    )
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1280,900",
+)
+
+
+class Server:
+    """The command ``review`` as a process of its own."""
+
+    def __init__(self, run: AuditRun, port: int = 0) -> None:
+        command = [sys.executable, "-m", "laplaceconfidence", "review", str(run.folder), "--no-browser"]
+        self.process = subprocess.Popen(
+            [*command, "--port", str(port), "--reviewer", "ann"],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "COLUMNS": "300"},
+        )
+        assert self.process.stdout is not None
+        found = next(m for line in self.process.stdout if (m := re.search(r"http://[\d.]+:(\d+)/", line)))
+        self.url, self.port = found[0], int(found[1])
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(10)
+
+
+class Browser:
+    """The page as a person at a keyboard has it."""
+
+    def __init__(self, driver: Any, url: str) -> None:
+        self.driver = driver
+        self.url = url
+
+    def open(self) -> None:
+        self.driver.get(self.url)
+        self.wait(lambda: self.row() is not None)
+
+    def row(self) -> int | None:
+        """The row of the sample that is shown."""
+        return self.ask(
+            "const s = document.querySelector('.sample'); return s ? Number(s.dataset.row) : null"
+        )
+
+    def ask(self, script: str) -> Any:
+        return self.driver.execute_script(script)
+
+    def text(self, id: str) -> str:
+        return str(self.ask(f"return document.getElementById('{id}').textContent"))
+
+    def press(self, keys: str) -> None:
+        self.driver.switch_to.active_element.send_keys(keys)
+
+    def decide(self, key: str) -> int:
+        """Press a key and wait for the next sample; returns the row that was decided."""
+        row = self.row()
+        assert row is not None
+        self.press(key)
+        self.wait(lambda: self.row() != row)
+        return row
+
+    def click(self, id: str) -> None:
+        self.driver.find_element("id", id).click()
+
+    def wait(self, condition: Any, seconds: float = 15) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, self.text("toast")
+            time.sleep(0.03)
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(shutil.which("chromedriver"))
+    driver = webdriver.Chrome(options=options, service=service)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def servers() -> Iterator[list[Server]]:
+    started: list[Server] = []
+    yield started
+    for server in started:
+        with contextlib.suppress(ProcessLookupError):
+            server.kill()
+
+
+def test_from_the_first_key_to_the_export(
+    make_run: MakeRun, driver: Any, servers: list[Server], tmp_path: Path
+) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    run = make_run("csv", wrong_every=4)
+    judged = Judgements.of(run)
+    assert len(judged.suspects) >= 18
+    servers.append(Server(run))
+    page = Browser(driver, servers[0].url)
+    page.open()
+
+    # Nothing of the data runs as code, and every label is shown as it is.
+    assert "<script>alert(1)</script>" in page.ask("return document.body.textContent")
+    assert page.ask("return document.querySelectorAll('script').length") == 1
+
+    # Ten by keyboard.
+    expected: dict[int, tuple[str, int | None]] = {}
+    verdict_of = {"s": "suggestion", "k": "keep", "u": "unsure", "n": "none"}
+    for key in "ssksunksss":
+        row, verdict = page.decide(key), verdict_of[key]
+        label = {"suggestion": judged.suggested[row], "keep": judged.given[row]}.get(verdict)
+        expected[row] = (verdict, None if label is None else int(label))
+    assert list(expected) == judged.suspects[:10].tolist()
+    assert page.text("decided").startswith("10 of ")
+
+    # Another class by typing its beginning.
+    row = page.row()
+    third = next(code for code in range(3) if code not in (judged.given[row], judged.suggested[row]))
+    page.press("a")
+    page.wait(lambda: page.ask("return document.querySelector('#dialog-other').open"))
+    page.press(judged.class_names[third][:4] + Keys.ENTER)
+    page.wait(lambda: page.row() != row)
+    expected[row] = ("other", third)
+
+    # Undo shows the sample again; then it is decided otherwise.
+    page.press("z")
+    page.wait(lambda: page.row() == row)
+    assert page.text("decided").startswith("10 of ")
+    page.decide("s")
+    expected[row] = ("suggestion", int(judged.suggested[row]))
+
+    # The server is killed: the page says that nothing was stored, and goes on when it is back.
+    servers[0].kill()
+    page.press("k")
+    page.wait(lambda: "does not answer" in page.text("toast"))
+    servers.append(Server(read_audit(run.folder), servers[0].port))
+    page.open()  # a reload
+    assert page.row() == judged.suspects[11]
+    row = page.decide("k")
+    expected[row] = ("keep", int(judged.given[row]))
+
+    # Many at once, after a preview.
+    page.press("b")
+    page.wait(lambda: page.ask("return document.querySelector('#dialog-bulk').open"))
+    driver.find_element("id", "bulk-least").clear()
+    driver.find_element("id", "bulk-least").send_keys("0.1")
+    page.wait(lambda: page.ask("return !document.getElementById('bulk-take').disabled"))
+    given, suggested = map(int, page.ask("return document.getElementById('bulk-pair').value").split(","))
+    pair = (judged.given == given) & (judged.suggested == suggested)
+    bulk = [r for r in judged.suspects.tolist() if pair[r] and r not in expected]
+    page.wait(lambda: page.text("bulk-take") == f"Take {len(bulk)}")
+    page.click("bulk-take")
+    page.wait(lambda: page.text("decided").startswith(f"{len(expected) + len(bulk)} of "))
+    expected |= dict.fromkeys(bulk, ("suggestion", suggested))
+
+    # The grid: mark two, keep them.
+    page.press("g")
+    page.wait(lambda: page.ask("return document.querySelectorAll('.tile').length") > 1)
+    tiles = page.ask("return [...document.querySelectorAll('.tile')].map((t) => Number(t.dataset.row))")[:2]
+    page.press(" " + Keys.ARROW_RIGHT)
+    page.press(" ")
+    page.press("k")
+    page.wait(lambda: page.text("decided").startswith(f"{len(expected) + 2} of "))
+    expected |= {r: ("keep", int(judged.given[r])) for r in tiles}
+
+    # What the disk and the export say is what was pressed.
+    decisions = read_decisions(run.folder, run.record)
+    assert {d.row: (d.verdict, d.label) for d in decisions} == expected
+    assert {d.who for d in decisions} == {"ann"}
+    plan = plan_export(read_audit(run.folder))
+    exported = write_export(plan, tmp_path / "corrected.csv")
+    data = read_dataset(exported.path, features="emb_*")
+    row_of = {id: number for number, id in enumerate(data.sample_ids.tolist())}
+    for row, id in enumerate(judged.ids):
+        verdict, label = expected.get(row, ("undecided", None))
+        if verdict == "none":
+            assert id not in row_of
+        else:
+            code = judged.given[row] if label is None else label
+            assert data.class_names[data.labels[row_of[id]]] == judged.class_names[code]
+    severe = [entry for entry in driver.get_log("browser") if "Content Security Policy" in entry["message"]]
+    assert not severe

@@ -1,0 +1,157 @@
+"""The report of an audit: one file, whole, safe and complete."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from audited_runs import MakeRun
+from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.report import write_report
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+
+class Page(HTMLParser):
+    """The elements, texts and addresses of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def attributes(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def page_of(path: Path) -> tuple[str, Page]:
+    html = path.read_text(encoding="utf-8")
+    return html, Page(html)
+
+
+def test_the_report_stands_alone(make_run: MakeRun) -> None:
+    report = write_report(make_run("parquet").folder)
+    html, page = page_of(report.path)
+    assert not page.attributes("script")
+    assert not page.attributes("link")
+    addresses = [a.get("src") or a.get("href") or a.get("xlink:href") or "" for _, a in page.tags]
+    assert all(address.startswith(("data:", "#")) for address in addresses if address)
+    assert not re.search(r"url\((?!#)", html)
+    assert len(html) < 2_000_000
+
+
+def test_every_label_is_escaped_and_shown(make_run: MakeRun) -> None:
+    _, page = page_of(write_report(make_run("csv").folder).path)
+    assert not page.attributes("script")
+    assert not page.attributes("b")
+    text = "".join(page.texts)
+    for name in ("<script>alert(1)</script>", '猫 🐈 & "co"', "it's --> $x$ a/b", "<b>bold</b>"):
+        assert name in text
+
+
+def test_the_headline_counts(make_run: MakeRun) -> None:
+    _, page = page_of(write_report(make_run("csv").folder).path)
+    text = "".join(page.texts)
+    assert "9 of 90 labels (10.0%) are probably wrong" in text
+
+
+def test_pictures_and_figures_have_alternative_texts(make_run: MakeRun) -> None:
+    _, page = page_of(write_report(make_run("parquet").folder).path)
+    pictures = page.attributes("img")
+    assert len(pictures) > 9
+    assert all(picture["alt"] for picture in pictures)
+    figures = [a for a in page.attributes("div") if a.get("role") == "img"]
+    assert len(figures) == 2
+    assert all(figure["aria-label"] for figure in figures)
+
+
+def test_ids_are_unique(make_run: MakeRun) -> None:
+    html, _ = page_of(write_report(make_run("csv").folder).path)
+    ids = re.findall(r'\sid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+
+
+def test_figures_are_written_as_pdf_and_png(make_run: MakeRun, tmp_path: Path) -> None:
+    report = write_report(make_run("csv").folder, tmp_path / "r.html", figures=tmp_path / "figures")
+    assert {path.name for path in report.figures} == {
+        "confidence.pdf",
+        "confidence.png",
+        "confusion.pdf",
+        "confusion.png",
+    }
+    assert all(path.stat().st_size > 1000 for path in report.figures)
+
+
+def test_a_report_does_not_keep_the_audit_from_being_replaced(make_run: MakeRun) -> None:
+    from laplaceconfidence.records.run_folder import check_place
+
+    run = make_run("parquet")
+    write_report(run.folder)
+    check_place(run.folder, overwrite=True)
+
+
+def test_decisions_keep_the_audit_from_being_replaced(make_run: MakeRun) -> None:
+    from laplaceconfidence.records.run_folder import check_place
+    from laplaceconfidence.review.desk import ReviewDesk
+
+    run = make_run("csv")
+    ReviewDesk(run).close()
+    with pytest.raises(RunFolderError, match=r"decisions\.sqlite"):
+        check_place(run.folder, overwrite=True)
+
+
+def test_vanished_pictures_leave_a_note(make_run: MakeRun, tmp_path: Path) -> None:
+    run = make_run("parquet")
+    for path in (tmp_path / "data" / "images").iterdir():
+        path.unlink()
+    _, page = page_of(write_report(run.folder).path)
+    text = "".join(page.texts)
+    assert "90 pictures have moved or vanished" in text
+    assert "picture not found" in text
+
+
+def test_long_texts_are_cut_and_reachable(make_run: MakeRun) -> None:
+    run = make_run("csv", texts=["word " * 20_000] * 90)
+    html, page = page_of(write_report(run.folder).path)
+    assert len(html) < 3_000_000
+    assert len(page.attributes("details")) == 9
+    assert "Full text (100,000 characters)" in "".join(page.texts)
+
+
+def test_digits_are_shown(make_run: MakeRun) -> None:
+    _, page = page_of(write_report(make_run("digits").folder).path)
+    assert all(picture["src"].startswith("data:image/png") for picture in page.attributes("img"))  # type: ignore[union-attr]
+    assert page.attributes("img")
+
+
+def test_an_audit_without_suspects_has_a_report(tmp_path: Path) -> None:
+    from audited_runs import noisy_blobs
+    from laplaceconfidence.audit.issues import find_label_issues
+    from laplaceconfidence.records import write_audit
+
+    features, _, true = noisy_blobs()
+    run = write_audit(
+        find_label_issues(true, features, estimator="laplace", n_neighbors=6, alpha=0.9), tmp_path / "run"
+    )
+    _, page = page_of(write_report(run.folder).path)
+    assert "None of 90 labels looks wrong." in "".join(page.texts)
+
+
+def test_what_is_no_run_is_said_so(tmp_path: Path, make_run: MakeRun) -> None:
+    with pytest.raises(RunFolderError, match="not a run folder"):
+        write_report(tmp_path)
+    run = make_run("csv")
+    with pytest.raises(RunFolderError, match="existing folder"):
+        write_report(run.folder, tmp_path / "missing" / "report.html")
+    (run.folder / "evidence.parquet").unlink()
+    with pytest.raises(RunFolderError, match=r"evidence\.parquet is missing"):
+        write_report(run.folder)
