@@ -1,7 +1,7 @@
 """How time and memory grow from 25,000 to 200,000 points, and whether 1,000 classes fit into 4 GB.
 
-Points beyond the 60,000 of Fashion-MNIST are real ones mixed in pairs of the same class, so that the data
-keep their shape. Every size runs in a process of its own: its peak memory is its own.
+All sizes are drawn from one pool of 240,000: the images of Fashion-MNIST, mirrored, and moved by a pixel.
+Every size runs in a process of its own: its peak memory is its own.
 """
 
 from __future__ import annotations
@@ -19,31 +19,27 @@ from sklearn.exceptions import ConvergenceWarning
 from laplaceconfidence import LaplaceConfidence
 from laplaceconfidence.features.scale import principal_axes, project
 from measuring import in_fresh_process, peak_memory_mib, save, timed
-from real_features import Absent, fashion
+from real_features import Absent, fashion, random_relu_layer
 
 SIZES = (25_000, 50_000, 100_000, 200_000)
 K, ALPHA, COMPONENTS = 50, 0.99, 64
 
 
 def points(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """n x 64 principal components of Fashion-MNIST features, with half of the labels drawn anew."""
-    data = fashion(60_000)
+    """n x 64 principal components of images drawn from the pool, with half of the labels drawn anew."""
+    data = fashion(60_000, None)
     if isinstance(data, Absent):
         raise SystemExit(f"{data.name} is not here: {data.advice}")
-    mean, axes, _ = principal_axes(data.features, COMPONENTS)
-    real, labels = project(data.features, mean, axes), data.labels
+    images = data.images[..., 0]
+    flipped = images[:, :, ::-1]
+    pool = np.concatenate([images, flipped, np.roll(images, 1, axis=1), np.roll(flipped, 1, axis=2)])
     rng = np.random.default_rng(seed)
-    if n <= len(real):
-        rows = rng.permutation(len(real))[:n]
-        features, truth = real[rows], labels[rows]
-    else:
-        first = rng.integers(len(real), size=n)
-        by_class = [np.flatnonzero(labels == c) for c in range(10)]
-        second = np.array([by_class[c][rng.integers(len(by_class[c]))] for c in labels[first]])
-        share = rng.uniform(0, 0.5, size=(n, 1)).astype(np.float32)
-        features, truth = (1 - share) * real[first] + share * real[second], labels[first]
+    rows = rng.permutation(len(pool))[:n]
+    features = random_relu_layer(pool[rows].reshape(n, -1).astype(np.float32) / 255, 512)
+    mean, axes, _ = principal_axes(features, COMPONENTS)
+    truth = np.tile(data.labels, 4)[rows]
     drawn = rng.random(n) < 0.5
-    return np.ascontiguousarray(features), np.where(drawn, rng.integers(0, 10, n), truth)
+    return project(features, mean, axes), np.where(drawn, rng.integers(0, 10, n), truth)
 
 
 def prepare(n: int, n_classes: int, path: Path) -> None:

@@ -54,10 +54,16 @@ def fashion(n: int, n_features: int | None = 512, seed: int = 0) -> NoisyDataset
     )
     features = images.reshape(len(images), -1).astype(np.float32) / 255
     if n_features is not None:
-        layer = np.random.default_rng(seed).standard_normal((784, n_features)).astype(np.float32) / 28
-        features = np.maximum(features @ layer, 0)
+        features = random_relu_layer(features, n_features, seed)
     codes = labels[:n].astype(np.int64)
     return NoisyDataset(codes, FASHION_CLASSES, features, images, true_labels=codes)
+
+
+def random_relu_layer(pixels: np.ndarray, n_features: int, seed: int = 0) -> np.ndarray:
+    """Features of a fixed random layer: real data, no training."""
+    width = pixels.shape[1]
+    layer = np.random.default_rng(seed).standard_normal((width, n_features)).astype(np.float32)
+    return np.maximum(pixels @ layer / np.sqrt(width, dtype=np.float32), 0)
 
 
 def cifar10_embeddings() -> NoisyDataset | Absent:

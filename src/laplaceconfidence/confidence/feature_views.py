@@ -30,7 +30,7 @@ def half_whitened(
     """
     with stage("features"), limited_threads(thread_count(n_jobs)):
         # Features of any scale: squares of huge or tiny numbers must stay representable in float32.
-        largest = max(float(np.abs(features).max()), np.finfo(features.dtype).tiny)
+        largest = max(float(np.abs(features).max()), float(np.finfo(features.dtype).tiny))
         features = (features / features.dtype.type(largest)).astype(np.float32, copy=False)
         n, d = features.shape
         if n_components is not None:

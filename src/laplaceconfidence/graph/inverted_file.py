@@ -18,7 +18,6 @@ from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.features.scale import principal_axes, project
 from laplaceconfidence.stages import stage
 
-POINTS_PER_CELL = 100
 WIDE = 128  # features; above, candidates are sought along this many principal axes
 QUERIES_AT_ONCE = 4_096
 RECALL_QUERIES = 256
@@ -35,13 +34,14 @@ class InvertedFile:
 
     @classmethod
     def build(cls, points: FloatArray, n_axes: int | None, seed: int) -> InvertedFile:
-        """Cells of about 100 samples; along ``n_axes`` principal axes, or in all features if ``None``."""
+        """Cells of some hundred samples; along ``n_axes`` principal axes, or in all features if ``None``."""
         coarse = points
         if n_axes is not None:
             mean, axes, _ = principal_axes(points, n_axes)
             coarse = project(points, mean, axes)
         n, d = coarse.shape
-        n_cells = int(np.clip(n // POINTS_PER_CELL, 1, 16_384))
+        # Finding the nearest cells costs n_cells a query, scanning them n / n_cells: both must grow slowly.
+        n_cells = max(1, int(500 * (n / 50_000) ** 0.6))
         centres = faiss.IndexFlatL2(d)
         index = faiss.IndexIVFFlat(centres, d, n_cells, faiss.METRIC_L2)
         index.cp.niter = 4  # rough cells are good enough
@@ -80,14 +80,14 @@ class InvertedFile:
         return candidates, similarities
 
     def search_all(self, k: int, n_candidates: int) -> tuple[IntArray, FloatArray]:
-        """The k best of every sample, in the original order."""
+        """The k best others of every sample, in the original order."""
         n = len(self.points)
         indices = np.empty((n, k), dtype=np.int64)
         similarities = np.empty((n, k), dtype=np.float32)
         with stage("neighbours", total=n) as advance:
             for start in range(0, n, QUERIES_AT_ONCE):
                 rows = np.arange(start, min(start + QUERIES_AT_ONCE, n))
-                found, similar = self.search(rows, k, n_candidates)
+                found, similar = without_self(rows, *self.search(rows, k + 1, n_candidates))
                 originals = np.where(found >= 0, self.order[found], -1)
                 indices[self.order[rows]], similarities[self.order[rows]] = originals, similar
                 advance(len(rows))
@@ -115,24 +115,32 @@ class InvertedFile:
 def approximate_neighbours(
     points: FloatArray, k: int, target_recall: float, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray, float, IntArray]:
-    """The k most similar samples of every sample (itself among them), how similar they are, the recall that
-    was measured, and the samples in the order of their cells.
+    """The k most similar other samples of every sample, how similar they are, the recall that was measured,
+    and the samples in the order of their cells.
     """
     n, d = points.shape
     seed = int(rng.integers(2**31 - 1))
     # From cheap to sure: along principal axes with more and more candidates, then in all features.
-    plans = [(WIDE, 2 * k), (WIDE, 4 * k), (None, k)] if d > WIDE else [(None, k)]
+    plans = [(WIDE, 2 * k), (WIDE, 4 * k), (None, k + 1)] if d > WIDE else [(None, k + 1)]
     built: InvertedFile | None = None
     for n_axes, n_candidates in plans:
-        n_candidates = min(n_candidates, n)
+        n_candidates = min(max(n_candidates, k + 1), n)
         with stage("index"):
             if built is None or n_axes is None:
                 built = InvertedFile.build(points, n_axes, seed)
-            recall = built.reach(target_recall, k, n_candidates, rng)
+            recall = built.reach(target_recall, k + 1, n_candidates, rng)
         if recall >= target_recall:
             break
     assert built is not None
     return *built.search_all(k, n_candidates), recall, built.order
+
+
+def without_self(rows: IntArray, indices: IntArray, similarities: FloatArray) -> tuple[IntArray, FloatArray]:
+    """One entry less a row: the sample itself or, where duplicates crowded it out, the last one."""
+    kept = indices != rows[:, None]
+    kept[kept.all(axis=1), -1] = False
+    shape = len(rows), indices.shape[1] - 1
+    return indices[kept].reshape(shape), similarities[kept].reshape(shape)
 
 
 def _take(order: IntArray, *columns: Any) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.exceptions import AdjustedSettingWarning
-from laplaceconfidence.graph.inverted_file import QUERIES_AT_ONCE, approximate_neighbours
+from laplaceconfidence.graph.inverted_file import QUERIES_AT_ONCE, approximate_neighbours, without_self
 from laplaceconfidence.stages import stage
 from laplaceconfidence.threads import limited_threads, thread_count
 from laplaceconfidence.validation import check_choice, check_integer, check_random_state, must_be
@@ -70,14 +70,13 @@ def find_neighbours(
     with limited_threads(thread_count(n_jobs)):
         if not use_ivf:
             with stage("neighbours", total=len(points)) as advance:
-                indices, similarities = _exact(points, points, n_neighbors + 1, advance)
+                indices, similarities = _exact(points, points, n_neighbors, advance, others_only=True)
             recall, order = 1.0, None
         else:
             rng = check_random_state(random_state)
             indices, similarities, recall, order = approximate_neighbours(
-                points, n_neighbors + 1, target_recall, rng
+                points, n_neighbors, target_recall, rng
             )
-    indices, similarities = _without_self(indices, similarities)
     if unit_features.dtype == np.float64:
         similarities = _inner_products(unit_features, indices)
     return Neighbours(indices, similarities, "ivf" if use_ivf else "exact", recall, order)
@@ -94,16 +93,25 @@ def nearest_among(
 
 
 def _exact(
-    queries: FloatArray, points: FloatArray, k: int, advance: Callable[[int], None]
+    queries: FloatArray,
+    points: FloatArray,
+    k: int,
+    advance: Callable[[int], None],
+    *,
+    others_only: bool = False,
 ) -> tuple[IntArray, FloatArray]:
+    """The k points most similar to each query; ``others_only`` where the queries are the points."""
     index = faiss.IndexFlatIP(points.shape[1])
     index.add(points)
     similarities = np.empty((len(queries), k), dtype=np.float32)
     indices = np.empty((len(queries), k), dtype=np.int64)
     for start in range(0, len(queries), QUERIES_AT_ONCE):
-        rows = slice(start, start + QUERIES_AT_ONCE)
-        index.search(queries[rows], k, D=similarities[rows], I=indices[rows])
-        advance(len(queries[rows]))
+        rows = np.arange(start, min(start + QUERIES_AT_ONCE, len(queries)))
+        similar, found = index.search(queries[rows], k + 1 if others_only else k)
+        if others_only:
+            found, similar = without_self(rows, found, similar)
+        indices[rows], similarities[rows] = found, similar
+        advance(len(rows))
     return indices, similarities
 
 
@@ -115,11 +123,3 @@ def _inner_products(points: FloatArray, indices: IntArray) -> FloatArray:
         similarities[rows] = np.einsum("id,ikd->ik", points[rows], points[indices[rows]])
     similarities[indices < 0] = -np.inf
     return similarities
-
-
-def _without_self(indices: IntArray, similarities: FloatArray) -> tuple[IntArray, FloatArray]:
-    """One entry less a row: the sample itself or, where duplicates crowded it out, the last one."""
-    n, k = indices.shape
-    kept = indices != np.arange(n)[:, None]
-    kept[kept.all(axis=1), -1] = False
-    return indices[kept].reshape(n, k - 1), similarities[kept].reshape(n, k - 1)
