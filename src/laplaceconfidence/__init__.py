@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from laplaceconfidence.audit.issues import audit, find_label_issues
     from laplaceconfidence.confidence.laplace import LaplaceConfidence
+    from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
     from laplaceconfidence.data.dataset import NoisyDataset
     from laplaceconfidence.data.readers import read_dataset
 
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "LaplaceConfidence": "laplaceconfidence.confidence.laplace",
+    "NoiseAwareConfidence": "laplaceconfidence.confidence.noise_aware",
     "NoisyDataset": "laplaceconfidence.data.dataset",
     "audit": "laplaceconfidence.audit",
     "find_label_issues": "laplaceconfidence.audit.issues",
@@ -27,6 +29,7 @@ _HOMES = {
 
 __all__ = [
     "LaplaceConfidence",
+    "NoiseAwareConfidence",
     "NoisyDataset",
     "__version__",
     "audit",
