@@ -14,7 +14,7 @@ from laplaceconfidence.confidence.candidate_classes import likely_classes, narro
 from laplaceconfidence.confidence.cross_fitting import make_worlds, stratified_folds
 from laplaceconfidence.confidence.decisions import expected_curve, threshold_for_precision
 from laplaceconfidence.confidence.evidence_pool import Pool, PooledRows, fit_full_pool, fit_symmetric_pool
-from laplaceconfidence.confidence.graph_evidence import seen_from_worlds, spread, spread_folds
+from laplaceconfidence.confidence.graph_evidence import Spreader, seen_from_worlds, spread_folds
 from laplaceconfidence.confidence.linear_probe import fit_probe
 from laplaceconfidence.confidence.transition import (
     fit_transition,
@@ -89,7 +89,7 @@ def test_a_label_leaves_no_trace_in_its_own_fold_s_evidence() -> None:
     fold = worlds.folds == 2
     changed[fold] = (codes[fold] + 1) % 3
     before, after = (
-        seen_from_worlds(spread_folds(graph, labels, 3, worlds, 1), worlds.folds)
+        seen_from_worlds(spread_folds(graph, labels, 3, worlds, Spreader(1)), worlds.folds)
         for labels in (codes, changed)
     )
     foreign = worlds.foreign()
@@ -103,7 +103,7 @@ def test_spreading_solves_the_system() -> None:
     graph = normalised(affinity, degrees(affinity))
     columns = RNG.random((40, 4)).astype(np.float32)
     exact = np.linalg.solve(np.eye(40) - 0.5 * graph.toarray(), columns)
-    assert np.linalg.norm(spread(graph, columns, 1) - exact) <= 0.02 * np.linalg.norm(exact)
+    assert np.linalg.norm(Spreader(1)(graph, columns) - exact) <= 0.02 * np.linalg.norm(exact)
 
 
 @pytest.mark.parametrize("with_candidates", [False, True])

@@ -6,6 +6,8 @@ hidden is the sum of the others.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import sparse
 
@@ -16,18 +18,29 @@ from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 
 ALPHA = 0.5  # short range: generic embeddings want neighbours, not neighbours' neighbours
 FLOOR = 0.1  # votes that are spread over all classes, so that a class nobody voted for keeps a share
+TOLERANCE = 1e-2  # relative residual; shares are rounded far more coarsely by the floor
 _COLUMNS_AT_ONCE = 32  # more no longer fit into the cache and are slower
 
 
-def spread(graph: sparse.csr_array, columns: FloatArray, n_jobs: int | None) -> FloatArray:
-    """(I - S/2)^-1 applied to columns (n, m), some of them at a time."""
-    n, m = columns.shape
-    result = np.empty((n, m), dtype=np.float32)
-    for first in range(0, m, _COLUMNS_AT_ONCE):
-        part = slice(first, first + _COLUMNS_AT_ONCE)
-        solution = conjugate_gradient(graph, ALPHA, columns[:, part], tol=1e-2, max_iter=20, n_jobs=n_jobs)
-        result[:, part] = solution.values
-    return result
+@dataclass(slots=True)
+class Spreader:
+    """Spreads columns over graphs with some threads, and remembers the largest residual it left."""
+
+    n_jobs: int | None = None
+    residual: float = 0.0
+
+    def __call__(self, graph: sparse.csr_array, columns: FloatArray) -> FloatArray:
+        """(I - S/2)^-1 applied to columns (n, m), some of them at a time."""
+        n, m = columns.shape
+        result = np.empty((n, m), dtype=np.float32)
+        for first in range(0, m, _COLUMNS_AT_ONCE):
+            part = slice(first, first + _COLUMNS_AT_ONCE)
+            solution = conjugate_gradient(
+                graph, ALPHA, columns[:, part], tol=TOLERANCE, max_iter=20, n_jobs=self.n_jobs
+            )
+            result[:, part] = solution.values
+            self.residual = max(self.residual, float(solution.residuals.max()))
+        return result
 
 
 def log_shares(solution: FloatArray) -> FloatArray:
@@ -39,14 +52,14 @@ def log_shares(solution: FloatArray) -> FloatArray:
 
 
 def spread_folds(
-    graph: sparse.csr_array, codes: IntArray, n_classes: int, worlds: FoldWorlds, n_jobs: int | None
+    graph: sparse.csr_array, codes: IntArray, n_classes: int, worlds: FoldWorlds, spread: Spreader
 ) -> FloatArray:
     """(n, folds, C) the labels of every fold, spread by themselves."""
     n = len(codes)
     heard = np.flatnonzero(codes != MISSING)
     by_fold = np.zeros((n, worlds.n_folds, n_classes), dtype=np.float32)
     by_fold[heard, worlds.folds[heard], codes[heard]] = 1
-    return spread(graph, by_fold.reshape(n, -1), n_jobs).reshape(by_fold.shape)
+    return spread(graph, by_fold.reshape(n, -1)).reshape(by_fold.shape)
 
 
 def seen_from_worlds(by_fold: FloatArray, own_folds: IntArray) -> FloatArray:
@@ -55,6 +68,6 @@ def seen_from_worlds(by_fold: FloatArray, own_folds: IntArray) -> FloatArray:
     return log_shares(heard[:, None, :] - by_fold)
 
 
-def spread_targets(graph: sparse.csr_array, targets: FloatArray, n_jobs: int | None) -> FloatArray:
+def spread_targets(graph: sparse.csr_array, targets: FloatArray, spread: Spreader) -> FloatArray:
     """(n, folds, C) log shares of soft targets (n, folds, C), spread in every world by itself."""
-    return log_shares(spread(graph, targets.reshape(len(targets), -1), n_jobs).reshape(targets.shape))
+    return log_shares(spread(graph, targets.reshape(len(targets), -1)).reshape(targets.shape))

@@ -18,6 +18,7 @@ from laplaceconfidence.confidence.decisions import ExpectedCurve, expected_curve
 from laplaceconfidence.confidence.feature_vectors import check_feature_vectors
 from laplaceconfidence.confidence.feature_views import half_whitened, nested_graphs
 from laplaceconfidence.confidence.given_labels import check_given_labels
+from laplaceconfidence.confidence.graph_evidence import Spreader
 from laplaceconfidence.confidence.noise_inputs import (
     audited_column,
     check_pred_probs,
@@ -83,6 +84,7 @@ class NoiseAwareConfidence(BaseEstimator):
     fallback_ : why a simpler estimate was used, or ``None``.
     calibration_ : slope and offset learnt from audited labels, or ``None``.
     n_neighbors_, search_, recall_ : what the neighbour search found and reached (``None`` without one).
+    residual_ : largest true relative residual of the spreading (``None`` without a graph).
     timings_ : seconds by stage.
 
     >>> from sklearn.datasets import load_digits
@@ -162,6 +164,7 @@ class NoiseAwareConfidence(BaseEstimator):
                 self.identifiable_ = verdict.identifiable
                 self.noise_rate_, self.noise_rate_bracket_ = verdict.noise_rate, verdict.bracket
                 self._keep(reading, verdict.cautious, best, given, verified)
+        self.residual_ = views.spread.residual if views.graphs else None
         self.timings_ = timer.seconds
         self._warn_if_unidentified()
         return self
@@ -242,7 +245,7 @@ class NoiseAwareConfidence(BaseEstimator):
             self.search_, self.recall_ = neighbours.search, neighbours.recall
         elif needed:
             raise must_be("X", "given unless a 'knn_graph' or 'pred_probs' is", None)
-        return Views(coordinates, graphs, self.n_jobs)
+        return Views(coordinates, graphs, Spreader(self.n_jobs))
 
     def _neighbor_counts(self, given: IntArray) -> list[int]:
         if not isinstance(self.n_neighbors, str):

@@ -15,7 +15,12 @@ from scipy import sparse
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.candidate_classes import ALL_UP_TO, N_NAMED, likely_classes, narrow
 from laplaceconfidence.confidence.cross_fitting import FoldWorlds
-from laplaceconfidence.confidence.graph_evidence import seen_from_worlds, spread_folds, spread_targets
+from laplaceconfidence.confidence.graph_evidence import (
+    Spreader,
+    seen_from_worlds,
+    spread_folds,
+    spread_targets,
+)
 from laplaceconfidence.confidence.linear_probe import fit_probe
 from laplaceconfidence.confidence.pool_choice import PoolCandidate, choose_pool
 from laplaceconfidence.confidence.transition import chance_of_given
@@ -33,7 +38,7 @@ class Views:
 
     coordinates: FloatArray | None  # (n, d)
     graphs: Sequence[sparse.csr_array]
-    n_jobs: int | None
+    spread: Spreader
 
 
 @dataclass(slots=True)
@@ -102,9 +107,9 @@ def first_evidence(
             heard,
             n_classes,
             l2=FIRST_L2 * _curvature(n_classes),
-            n_jobs=views.n_jobs,
+            n_jobs=views.spread.n_jobs,
         )
-    spreads = [spread_folds(graph, targets, n_classes, worlds, views.n_jobs) for graph in views.graphs]
+    spreads = [spread_folds(graph, targets, n_classes, worlds, views.spread) for graph in views.graphs]
     width = n_classes if n_classes <= ALL_UP_TO else N_NAMED + 1
     kept = [np.empty((n, n_folds, width), np.float32) for _ in range(len(spreads) + (probe is not None))]
     candidates = None if width == n_classes else np.empty((n, width), dtype=np.int64)
@@ -170,12 +175,12 @@ def _later_evidence(
             heard,
             n_classes,
             l2=LATER_L2 * _curvature(n_classes),
-            n_jobs=views.n_jobs,
+            n_jobs=views.spread.n_jobs,
         )
         rows_at_once = max(64, _ENTRIES_AT_ONCE // (worlds.n_folds * n_classes))
         blocks = [slice(start, start + rows_at_once) for start in range(0, len(soft), rows_at_once)]
         evidence.append(
             np.concatenate([narrow(probe.logits(views.coordinates[rows]), of(rows)) for rows in blocks])
         )
-    evidence.extend(narrow(spread_targets(graph, soft, views.n_jobs), candidates) for graph in views.graphs)
+    evidence.extend(narrow(spread_targets(graph, soft, views.spread), candidates) for graph in views.graphs)
     return evidence
