@@ -5,10 +5,14 @@
     ├── DataFormatError (also a ValueError)        a file is not what it claims to be
     ├── DownloadError (also an OSError)            data cannot be fetched from its publisher
     ├── RunFolderError (also an OSError)           a run's folder is missing, taken or cannot be written
-    └── MissingDependencyError (also an ImportError)  an optional part is not installed
+    ├── MissingDependencyError (also an ImportError)  an optional part is not installed
+    ├── training.stopping.Interrupted              training was asked to stop, and can go on
+    ├── training.stopping.TrainingStopped          training cannot go on
+    └── training.distributed.AnotherProcessFailed  another process of the same training failed
 
     LaplaceConfidenceWarning (a UserWarning)
-    └── AdjustedSettingWarning                     a setting did not fit the data and was changed
+    ├── AdjustedSettingWarning                     a setting did not fit the data and was changed
+    └── training.guards.TrainingWarning            training goes wrong, and how to mend it
 
 Solvers that stop early warn with ``sklearn.exceptions.ConvergenceWarning``, as scikit-learn's own do.
 """
