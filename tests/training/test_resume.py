@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -119,10 +120,18 @@ def test_a_run_without_a_seed_goes_on_with_the_seed_it_drew(tmp_path: Path) -> N
     assert len(run.fit(X, y).history_) == 3
 
 
+@pytest.fixture
+def heeded_interrupts() -> Iterator[None]:
+    """A shell that starts tests in the background makes them ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeded_interrupts")
 def test_signals_are_left_alone_without_a_folder_and_given_back_with_one(tmp_path: Path) -> None:
     X, y, _ = noisy_digits(60)
-    before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         quick().fit(X, y, listeners=[lambda record: signal.raise_signal(signal.SIGINT)])
     quick(out=tmp_path / "run").fit(X, y)
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
