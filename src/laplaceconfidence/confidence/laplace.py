@@ -110,7 +110,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
         *,
         n_components: int | None = None,
         search: str = "auto",
-        target_recall: float = 0.98,
+        target_recall: float = 0.95,
         tol: float = 1e-3,
         max_iter: int = 30,
         dtype: str = "auto",

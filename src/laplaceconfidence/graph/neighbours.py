@@ -54,7 +54,7 @@ def find_neighbours(
     n_neighbors: int,
     *,
     search: str = "auto",
-    target_recall: float = 0.98,
+    target_recall: float = 0.95,
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Neighbours:
