@@ -13,11 +13,6 @@ from typing import Any
 import numpy as np
 from cleanlab import Datalab
 from cleanlab.rank import get_label_quality_scores
-from sklearn.decomposition import PCA
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading
 
 from laplaceconfidence.confidence.registry import ESTIMATORS
@@ -25,6 +20,7 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.data.transitions import CIFAR10_ASYMMETRIC, DIGITS_ASYMMETRIC
 from laplaceconfidence.evaluation.metrics import score_confidence
+from laplaceconfidence.evaluation.out_of_fold import out_of_fold_probabilities
 from measuring import save, timed
 from real_features import FASHION_CONFUSED, Absent, quality_sets
 
@@ -43,22 +39,11 @@ CONFUSED = {
 }
 
 
-def out_of_fold_probabilities(features: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
-    """Class probabilities from a logistic regression that never saw the sample."""
-    scaled = (
-        [StandardScaler()] if features.shape[1] <= 128 else [PCA(128, random_state=seed), StandardScaler()]
-    )
-    model = make_pipeline(*scaled, LogisticRegression(C=0.1, max_iter=200))
-    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
-    return cross_val_predict(model, features, labels, cv=folds, method="predict_proba")
-
-
 def confidences(data: NoisyDataset, seed: int) -> dict[str, tuple[float, np.ndarray]]:
     """Seconds and confidence of every estimator and peer. The time of shared probabilities is not in it."""
     features, labels = data.features, data.labels
     rows = np.arange(len(labels))
-    probabilities = out_of_fold_probabilities(features, labels, seed)
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    probabilities = out_of_fold_probabilities(features, labels, data.n_classes, random_state=seed)
     evidence = {
         "features": features,
         "probabilities": probabilities,

@@ -43,14 +43,16 @@ class Absent:
     advice: str
 
 
-def fashion(n: int, n_features: int | None = 512, seed: int = 0) -> NoisyDataset | Absent:
-    """The first n training images, as pixels or through one fixed random ReLU layer."""
+def fashion(
+    n: int, n_features: int | None = 512, seed: int = 0, part: str = "train"
+) -> NoisyDataset | Absent:
+    """The first n images of "train" or "t10k", as pixels or through one fixed random ReLU layer."""
     if not FASHION.exists():
         return Absent("Fashion-MNIST", "apt-get install dataset-fashion-mnist")
-    raw = gzip.decompress((FASHION / "train-images-idx3-ubyte.gz").read_bytes())
+    raw = gzip.decompress((FASHION / f"{part}-images-idx3-ubyte.gz").read_bytes())
     images = np.frombuffer(raw, np.uint8, offset=16).reshape(-1, 28, 28, 1)[:n]
     labels = np.frombuffer(
-        gzip.decompress((FASHION / "train-labels-idx1-ubyte.gz").read_bytes()), np.uint8, offset=8
+        gzip.decompress((FASHION / f"{part}-labels-idx1-ubyte.gz").read_bytes()), np.uint8, offset=8
     )
     features = images.reshape(len(images), -1).astype(np.float32) / 255
     if n_features is not None:

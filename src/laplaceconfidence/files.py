@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,18 @@ def write_json(path: str | Path, content: Any) -> None:
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     with replacing(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """One line for every setting that is not the same, nested ones included."""
+    lines: list[str] = []
+    for name in sorted({*before, *now}):
+        old, new = before.get(name, "not set"), now.get(name, "not set")
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            lines += differences(old, new, f"{prefix}{name}.")
+        elif old != new:
+            lines.append(f"{prefix}{name}: {old!r} there, {new!r} now")
+    return lines
 
 
 def _flush_to_disk(path: Path) -> None:

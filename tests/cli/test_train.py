@@ -208,8 +208,10 @@ def test_mini_webvision_with_both_its_test_sets(run: Any, tmp_path: Path) -> Non
     )
     assert done.exit_code == 0, done.stderr
     assert "24 samples of 50 classes" in done.stderr
-    assert done.stdout.count("the kept round") == 2
+    assert done.stdout.count("the kept round") == done.stdout.count("mean of the last 10 rounds") == 2
     assert "ilsvrc" in done.stdout
+    lines = read_lines(tmp_path / "laplaceconfidence-train-webvision/metrics.jsonl")
+    assert all(line["further_test_accuracies"].keys() == {"ilsvrc"} for line in lines)
 
 
 def test_large_folders_are_decoded_by_workers(

@@ -59,7 +59,7 @@ def build_case(
 ) -> Case:
     """Choose the estimator and hand it its evidence. Evidence that it cannot use is an error."""
     if estimator is None:
-        estimator = _default_estimator(dataset, pred_probs, knn_graph)
+        estimator = default_estimator(dataset, pred_probs, knn_graph)
     judge, name = _instance(estimator, random_state, settings)
     y = labels_as_written(dataset)
     _prepare_for_labels(judge, name, dataset)
@@ -99,7 +99,7 @@ def labels_as_written(dataset: NoisyDataset) -> NDArray[Any]:
     return labels
 
 
-def _default_estimator(dataset: NoisyDataset, pred_probs: Any, knn_graph: Any) -> str:
+def default_estimator(dataset: NoisyDataset, pred_probs: Any, knn_graph: Any) -> str:
     """The noise-aware one, which weighs all evidence; a plain score where probabilities are all there is."""
     only_probabilities = pred_probs is not None and knn_graph is None and dataset.features is None
     return FOR_PROBABILITIES if only_probabilities else FOR_FEATURES

@@ -33,7 +33,7 @@ def ranked_table(
     rows = np.arange(len(dataset))
     values = class_values(dataset)
     columns: dict[str, Any] = {
-        "id": _encodable(dataset.sample_ids),
+        "id": encodable(dataset.sample_ids),
         "given_label": _label_column(values, dataset.labels),
         "predicted_label": _label_column(values, predicted),
         "predicted_probability": distributions[rows, predicted].astype(np.float64),
@@ -42,7 +42,7 @@ def ranked_table(
         **more,
     }
     if dataset.sources is not None:
-        columns["path" if dataset.source_kind == "image" else "text"] = _encodable(dataset.sources)
+        columns["path" if dataset.source_kind == "image" else "text"] = encodable(dataset.sources)
     missing = dataset.labels == MISSING
     own = distributions[rows, np.maximum(dataset.labels, 0)]
     order = np.lexsort((rows, own, np.where(missing, np.inf, scores)))
@@ -54,7 +54,7 @@ def _label_column(values: NDArray[Any], codes: IntArray) -> Any:
     import pandas as pd
 
     missing = codes == MISSING
-    labels = _encodable(values)[codes]
+    labels = encodable(values)[codes]
     if not missing.any():
         return labels
     column = labels.astype(object)
@@ -63,7 +63,7 @@ def _label_column(values: NDArray[Any], codes: IntArray) -> Any:
     return pd.Series(column, dtype=kind).array
 
 
-def _encodable(texts: NDArray[Any]) -> NDArray[Any]:
+def encodable(texts: NDArray[Any]) -> NDArray[Any]:
     """Texts that UTF-8 can hold: names of files may have bytes that are no text, shown as \\udcff, say."""
     if texts.dtype.kind not in "UO":
         return texts

@@ -28,6 +28,11 @@ def with_verified(dataset: NoisyDataset, audited: Mapping[int, Any]) -> NoisyDat
     return dataset.with_labels(codes)
 
 
+def learns_from_verified(estimator: Any) -> bool:
+    """Whether an estimator, or its class, takes verified labels beside the given ones."""
+    return "audited" in inspect.signature(estimator.fit).parameters
+
+
 def told_verified(case: Case, dataset: NoisyDataset, audited: Mapping[int, Any]) -> Case:
     """The case with the verified labels known to its estimator.
 
@@ -35,7 +40,7 @@ def told_verified(case: Case, dataset: NoisyDataset, audited: Mapping[int, Any])
     the verified labels in place of those, from where they spread to the neighbours.
     """
     verified = labels_as_written(with_verified(dataset, audited))
-    if "audited" not in inspect.signature(case.estimator.fit).parameters:
+    if not learns_from_verified(case.estimator):
         return replace(case, y=verified)
     y = case.y.astype(object)
     unfit = [row for row, label in audited.items() if label is None]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from laplaceconfidence.cli.audit import audit
+from laplaceconfidence.cli.bench import bench
 from laplaceconfidence.cli.console import output
 from laplaceconfidence.cli.demo import demo
 from laplaceconfidence.cli.export import export
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.command("audit")(audit)
 app.command("train")(train)
+app.command("bench")(bench)
 app.command("demo")(demo)
 app.command("report")(report)
 app.command("review")(review)

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.cli.console import count, notices
-from laplaceconfidence.data.dataset import NoisyDataset
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decided:
-    """Verified labels by row, and how to correct the confidences of all others."""
+    """Labels that a review settled, by id, and how to correct the confidences of all others."""
 
-    labels: dict[int, Any] | None = None
+    labels: dict[str, Any] | None = None
     recalibrate: Callable[[FloatArray], FloatArray] | None = None
     described: dict[str, Any] = field(default_factory=dict)
 
 
-def decisions_for(dataset: NoisyDataset, folder: Path | None) -> Decided:
-    """What the review of the run in ``folder`` says about the samples of ``dataset``, matched by id."""
+def decisions_for(ids: Container[str], folder: Path | None) -> Decided:
+    """What the review of the run in ``folder`` says about the samples with these ids."""
     if folder is None:
         return Decided()
     from laplaceconfidence.records import read_audit
     from laplaceconfidence.review.outcome import review_outcome
 
     outcome = review_outcome(read_audit(folder))
-    row_of = {str(id): row for row, id in enumerate(dataset.sample_ids)}
-    labels = {row_of[id]: label for id, label in outcome.labels.items() if id in row_of}
+    labels = {id: label for id, label in outcome.labels.items() if id in ids}
     if lost := len(outcome.labels) - len(labels):
         notices().print(f"{count(lost, 'decision')} about samples that this data does not have.")
     described = {"decisions": str(folder.absolute()), "n_decisions": len(labels)}

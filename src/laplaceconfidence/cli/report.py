@@ -14,7 +14,9 @@ from laplaceconfidence.cli.progress import showing_progress
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an audit or a training run.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Folder of an audit, a training run or a bench.")
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="HTML file to write. Default: RUN/report.html.")
     ] = None,

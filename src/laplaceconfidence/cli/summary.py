@@ -14,16 +14,22 @@ from laplaceconfidence.audit.result import AuditResult
 from laplaceconfidence.cli.console import count, output, plain_table, shown
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records import AuditRun
+from laplaceconfidence.records.review_sample import REVIEW_SAMPLE
 
 MOST_ROWS = 5
 
 
-def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int) -> None:
-    """Headline, worst classes, most confused pairs, first suspects, and where the files are."""
+def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int, verified: str | None = None) -> None:
+    """Headline, worst classes, most confused pairs, first suspects, and where the files are.
+
+    ``verified`` says what verified labels did.
+    """
     console = output()
     console.print()
     console.print(Text(headline(result), style="bold"))
     console.print(Text(_background(result, run), style="dim"))
+    if verified is not None:
+        console.print(verified, markup=False)
     if (comparison := _against_truth(result)) is not None:
         console.print(comparison)
     if (found := beyond_labels(result)) is not None:
@@ -74,12 +80,15 @@ def beyond_labels(result: AuditResult) -> str | None:
 def show_files(console: Console, run: AuditRun) -> None:
     """Where the files of a run are."""
     console.print(Text.assemble("Written to ", (f"{run.folder}/", "bold"), ":"), soft_wrap=True)
-    for name, meaning in (
+    files = [
         ("issues.csv", "every sample, the least trustworthy label first"),
         ("issues.parquet", "the same"),
         ("evidence.parquet", "top classes and neighbours of every sample"),
         ("audit.json", "settings, versions, timings"),
-    ):
+    ]
+    if run.record.review_sample:
+        files.append((REVIEW_SAMPLE, "labels drawn at random, for you to verify"))
+    for name, meaning in files:
         console.print(f"  [bold]{name:<17}[/bold] {meaning}")
 
 

@@ -17,9 +17,32 @@ import typer
 
 from laplaceconfidence.cli.console import notices, output, plain_table
 from laplaceconfidence.cli.edge import edge
-from laplaceconfidence.cli.numbers import count_number, real_number, whole_number
-
-PRESET, DATA, METHOD, MACHINE, RUN = "Settings", "The data", "The method", "The machine", "The run"
+from laplaceconfidence.cli.options import (
+    DATA,
+    DEVICE,
+    IMAGE_SIZE,
+    MACHINE,
+    METHOD,
+    RUN,
+    SETTINGS,
+    SKIP_BAD,
+    Features,
+    Id,
+    ImagePath,
+    Images,
+    Label,
+    Labels,
+    MissingLabel,
+    Source,
+    Split,
+    TestShare,
+    TrueLabel,
+    counted,
+    read_options,
+    real,
+    whole,
+    word,
+)
 
 _LAST_WORDS_SECONDS = 10
 
@@ -55,32 +78,25 @@ def _show_presets(wanted: bool) -> None:
 
 
 def train(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="A folder of images with one sub-folder a class, a .npz, .npy, .csv, .tsv or .parquet file, "
-            "CIFAR or WebVision as published, or 'digits', 'cifar10', 'cifar100'.",
-        ),
-    ],
+    source: Source,
     preset: Annotated[
         str | None,
-        typer.Option(
+        word(
+            SETTINGS,
+            "Settings by name (see --presets), or a TOML file of yours. By default a small one that fits the "
+            "data.",
             "--preset",
             "-p",
-            help="Settings by name (see --presets), or a TOML file of yours. By default a small one that "
-            "fits the data.",
-            rich_help_panel=PRESET,
         ),
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option(
+        word(
+            SETTINGS,
+            "Change a setting of the preset: batch_size=64, noise.rate=0.4. Repeat it for several.",
             "--set",
             "-s",
             metavar="<key=value>",
-            help="Change a setting of the preset: batch_size=64, noise.rate=0.4. Repeat it for several.",
-            rich_help_panel=PRESET,
         ),
     ] = None,
     presets: Annotated[
@@ -90,173 +106,67 @@ def train(
             callback=_show_presets,
             is_eager=True,
             help="List the presets.",
-            rich_help_panel=PRESET,
+            rich_help_panel=SETTINGS,
         ),
     ] = False,
-    label: Annotated[
-        str | None, typer.Option(help="Column or key of the labels.", rich_help_panel=DATA)
-    ] = None,
-    features: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="<str>",
-            help="Column, pattern ('emb_*') or key of features to train on, or an .npy file.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    labels: Annotated[
-        str | None, typer.Option(help="File with the labels of an .npy or .npz source.", rich_help_panel=DATA)
-    ] = None,
-    images: Annotated[
-        str | None, typer.Option(help="Key of the images in an .npz file.", rich_help_panel=DATA)
-    ] = None,
-    id: Annotated[
-        str | None, typer.Option(help="Column or key of the sample ids.", rich_help_panel=DATA)
-    ] = None,
-    path: Annotated[
-        str | None, typer.Option(help="Column or key of image paths.", rich_help_panel=DATA)
-    ] = None,
-    true_label: Annotated[
-        str | None,
-        typer.Option(
-            help="Column or key of verified labels: never used, only compared with.", rich_help_panel=DATA
-        ),
-    ] = None,
-    missing_label: Annotated[
-        str | None,
-        typer.Option(help="A label that means 'no label', besides empty ones.", rich_help_panel=DATA),
-    ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(help="Part of CIFAR or WebVision: train (default), test or all.", rich_help_panel=DATA),
-    ] = None,
-    image_size: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole_number,
-            metavar="<int>",
-            help="Side in pixels that image files are resized to.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    skip_bad: Annotated[
-        bool,
-        typer.Option(
-            "--skip-bad", help="Leave out images that cannot be decoded, and list them.", rich_help_panel=DATA
-        ),
-    ] = False,
+    label: Label = None,
+    features: Features = None,
+    labels: Labels = None,
+    images: Images = None,
+    id: Id = None,
+    path: ImagePath = None,
+    true_label: TrueLabel = None,
+    missing_label: MissingLabel = None,
+    split: Split = None,
+    image_size: Annotated[int | None, whole(DATA, IMAGE_SIZE)] = None,
+    skip_bad: Annotated[bool, word(DATA, SKIP_BAD, "--skip-bad")] = False,
     test: Annotated[
         list[str] | None,
-        typer.Option(
+        word(
+            DATA,
+            "Data to report the accuracy on after every round; used for nothing else. Repeat it for several.",
             metavar="<source>",
-            help="Data to report the accuracy on; used for nothing else. The first is reported every round.",
-            rich_help_panel=DATA,
         ),
     ] = None,
-    test_share: Annotated[
-        float | None,
-        typer.Option(
-            parser=real_number,
-            metavar="<float>",
-            help="Share of the samples to set aside as such a test.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(help="laplace, cross_entropy, co_teaching or dividemix.", rich_help_panel=METHOD),
-    ] = None,
+    test_share: TestShare = None,
+    method: Annotated[str | None, word(METHOD, "laplace, cross_entropy, co_teaching or dividemix.")] = None,
     network: Annotated[
         str | None,
-        typer.Option(
-            help="small_cnn, preact_resnet18, inception_resnet_v2, mlp, or package.module:factory of yours.",
-            rich_help_panel=METHOD,
+        word(
+            METHOD,
+            "small_cnn, preact_resnet18, inception_resnet_v2, mlp, or package.module:factory of yours.",
         ),
     ] = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole_number,
-            metavar="<int>",
-            help="Rounds in all, warm-up included.",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
-    warmup: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole_number,
-            metavar="<int>",
-            help="Rounds of plain training first.",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(parser=whole_number, metavar="<int>", help="Samples a step.", rich_help_panel=METHOD),
-    ] = None,
-    learning_rate: Annotated[
-        float | None,
-        typer.Option(
-            parser=real_number, metavar="<float>", help="Learning rate at the start.", rich_help_panel=METHOD
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            parser=count_number,
-            metavar="<int>",
-            help="Seed of all that is random in training.",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="auto, cpu, cuda, cuda:0 or mps.", rich_help_panel=MACHINE)
-    ] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="float32, bfloat16 or float16.", rich_help_panel=MACHINE)
-    ] = None,
+    rounds: Annotated[int | None, whole(METHOD, "Rounds in all, warm-up included.")] = None,
+    warmup: Annotated[int | None, whole(METHOD, "Rounds of plain training first.")] = None,
+    batch_size: Annotated[int | None, whole(METHOD, "Samples a step.")] = None,
+    learning_rate: Annotated[float | None, real(METHOD, "Learning rate at the start.")] = None,
+    seed: Annotated[int | None, counted(METHOD, "Seed of all that is random in training.")] = None,
+    device: Annotated[str | None, word(MACHINE, DEVICE)] = None,
+    precision: Annotated[str | None, word(MACHINE, "float32, bfloat16 or float16.")] = None,
     workers: Annotated[
-        int | None,
-        typer.Option(
-            parser=count_number,
-            metavar="<int>",
-            help="Workers that decode images; all cores by default.",
-            rich_help_panel=MACHINE,
-        ),
+        int | None, counted(MACHINE, "Workers that decode images; all cores by default.")
     ] = None,
-    n_jobs: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole_number,
-            metavar="<int>",
-            help="Threads of torch; its own choice by default.",
-            rich_help_panel=MACHINE,
-        ),
-    ] = None,
+    n_jobs: Annotated[int | None, whole(MACHINE, "Threads of torch; its own choice by default.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
+        word(
+            RUN,
+            "Folder of the run. Default: laplaceconfidence-train-<name of the source>.",
             "--out",
             "-o",
-            help="Folder of the run. Default: laplaceconfidence-train-<name of the source>.",
-            rich_help_panel=RUN,
         ),
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option(
+        word(
+            RUN,
+            "Insist on going on with the run in the folder (an unfinished one goes on by itself).",
             "--resume",
-            help="Insist on going on with the run in the folder (an unfinished one goes on by itself).",
-            rich_help_panel=RUN,
         ),
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the run in the folder.", rich_help_panel=RUN)
-    ] = False,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Log for TensorBoard, too.", rich_help_panel=RUN)
-    ] = False,
+    overwrite: Annotated[bool, word(RUN, "Replace the run in the folder.", "--overwrite")] = False,
+    tensorboard: Annotated[bool, word(RUN, "Log for TensorBoard, too.", "--tensorboard")] = False,
 ) -> None:
     """Train a classifier on labels nobody trusts.
 
@@ -264,17 +174,6 @@ def train(
     others should be. Leaves a folder with the networks, the confidence of every label and the labels as they
     should be.
     """
-    read_options = {
-        "label": label,
-        "features": features[0] if features and len(features) == 1 else features or None,
-        "labels": labels,
-        "images": images,
-        "id": id,
-        "path": path,
-        "true_label": true_label,
-        "missing_label": missing_label,
-        "split": split,
-    }
     settings = {
         "method": method,
         "network": network,
@@ -299,7 +198,17 @@ def train(
             preset=preset,
             changes=tuple(set_ or ()),
             settings={name: value for name, value in settings.items() if value is not None},
-            read_options={name: value for name, value in read_options.items() if value is not None},
+            read_options=read_options(
+                label=label,
+                features=features,
+                labels=labels,
+                images=images,
+                id=id,
+                path=path,
+                true_label=true_label,
+                missing_label=missing_label,
+                split=split,
+            ),
             tests=tuple(test or ()),
             test_share=test_share,
             image_size=image_size,

@@ -27,7 +27,8 @@ _OWN = {
     SKIPPED_FILE,
     TENSORBOARD_FOLDER,
     "truth.parquet",
-    "features.npz",
+    "features",
+    "features.npz",  # of runs by earlier versions
     "report.html",
 }
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.cli.console import notices
+from laplaceconfidence.cli.source_names import full_path, stem_of, with_full_paths
 from laplaceconfidence.cli.training_data import PreparedData, TrainingSource, prepare
-from laplaceconfidence.cli.training_evidence import keep_evidence, learned_features
+from laplaceconfidence.cli.training_evidence import keep_truth
 from laplaceconfidence.cli.training_folder import (
     SKIPPED_FILE,
     SOURCE_FILE,
@@ -52,8 +53,8 @@ class TrainingRequest:
 
 def run_training(request: TrainingRequest, notes: list[str]) -> None:
     """Train as asked; ``notes`` are the warnings so far, which are kept with the run."""
-    folder = request.out or Path(f"laplaceconfidence-train-{_stem(request.source)}")
-    name = request.preset or _fitting_preset(request)
+    folder = request.out or Path(f"laplaceconfidence-train-{stem_of(request.source)}")
+    name = request.preset or fitting_preset(request.source, request.read_options)
     preset = load_preset(name, request.changes, overrides=request.settings)
     team = join_team()
     try:
@@ -66,25 +67,28 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
             listeners: list[Callable[[Mapping[str, Any]], None]] = [progress, lambda _: write_source()]
             logger = TensorBoardLogger(folder / TENSORBOARD_FOLDER) if request.tensorboard else None
             listeners += [logger] if logger else []
-            first_test = next(iter(data.tests.values()), None)
-            classifier.fit(data.train, test=first_test, listeners=listeners)
+            first, *further = data.tests or (None,)
+            classifier.fit(
+                data.train,
+                test=None if first is None else data.tests[first],
+                further_tests={name: data.tests[name] for name in further},
+                listeners=listeners,
+            )
             if logger:
                 logger.close()
-            more_accuracies = _accuracies(classifier, data)
-            features = learned_features(classifier, data, classifier.random_state or 0)
         if team.is_first:
             _write_source(folder, request, name, preset, data, notes)
-            keep_evidence(folder, data, features)
-            show_training_summary(classifier, data, folder, more_accuracies)
+            keep_truth(folder, data)
+            show_training_summary(classifier, data, folder)
     finally:
         leave_team()
 
 
-def _fitting_preset(request: TrainingRequest) -> str:
+def fitting_preset(source: str, read_options: Mapping[str, Any]) -> str:
     """A small preset for the kind of data, where none was named."""
-    if request.source == "digits":
+    if source == "digits":
         return "digits"
-    is_table = Path(request.source).suffix.lower() in (
+    is_table = Path(source).suffix.lower() in (
         ".npz",
         ".npy",
         ".csv",
@@ -93,8 +97,8 @@ def _fitting_preset(request: TrainingRequest) -> str:
         ".parquet",
         ".pq",
     )
-    trains_on_images = {"images", "path"} & request.read_options.keys()
-    features = "features" in request.read_options or (is_table and not trains_on_images)
+    trains_on_images = {"images", "path"} & read_options.keys()
+    features = "features" in read_options or (is_table and not trains_on_images)
     return "embeddings-mlp" if features else "image-folder-small"
 
 
@@ -154,16 +158,6 @@ def _tell(
         console.print(f"{len(data.skipped):,} images cannot be decoded and are left out.", soft_wrap=True)
 
 
-def _accuracies(classifier: RobustClassifier, data: PreparedData) -> dict[str, float]:
-    """Accuracies of the chosen networks on the test sets after the first, which the run itself reports."""
-    found: dict[str, float] = {}
-    for name, test in list(data.tests.items())[1:]:
-        known = test.labels != MISSING
-        truth = np.array(test.class_names)[test.labels]
-        found[name] = float(np.mean((classifier.predict(test) == truth)[known]))
-    return found
-
-
 def _write_source(
     folder: Path, request: TrainingRequest, name: str, preset: Preset, data: PreparedData, notes: list[str]
 ) -> None:
@@ -173,11 +167,11 @@ def _write_source(
     write_json(
         folder / SOURCE_FILE,
         {
-            "source": _full(request.source),
-            "options": {key: _full(value) for key, value in request.read_options.items()},
+            "source": full_path(request.source),
+            "options": with_full_paths(request.read_options),
             "preset": name,
             "preset_settings": preset.model_dump(mode="json", exclude_none=True),
-            "tests": [_full(test) for test in request.tests] or list(data.tests),
+            "tests": [full_path(test) for test in request.tests] or list(data.tests),
             "image_size": _image_size(request, preset),
             "n_skipped_images": len(data.skipped),
             "notes": list(notes),
@@ -199,12 +193,3 @@ def _once(action: Callable[[], None]) -> Callable[[], None]:
             action()
 
     return act
-
-
-def _stem(source: str) -> str:
-    return Path(source).absolute().name.lstrip(".").split(".")[0] or "data"
-
-
-def _full(value: Any) -> Any:
-    """A path made absolute; what is no path as it is."""
-    return str(Path(value).absolute()) if isinstance(value, str) and Path(value).exists() else value

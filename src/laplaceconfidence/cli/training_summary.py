@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,13 +20,11 @@ if TYPE_CHECKING:
 MOST_SKIPPED = 10
 
 
-def show_training_summary(
-    classifier: RobustClassifier, data: PreparedData, folder: Path, more_accuracies: Mapping[str, float]
-) -> None:
+def show_training_summary(classifier: RobustClassifier, data: PreparedData, folder: Path) -> None:
     """How good the classifier is, what became of the labels, what was left out, where the files are."""
     console = output()
     console.print()
-    _show_accuracies(console, classifier, data, more_accuracies)
+    _show_accuracies(console, classifier, data)
     for sentence in _about_labels(classifier, data):
         console.print(sentence, soft_wrap=True)
     if data.skipped:
@@ -45,9 +42,7 @@ def show_training_summary(
         console.print(f"  [bold]{name:<23}[/bold] {meaning}")
 
 
-def _show_accuracies(
-    console: Console, classifier: RobustClassifier, data: PreparedData, more: Mapping[str, float]
-) -> None:
+def _show_accuracies(console: Console, classifier: RobustClassifier, data: PreparedData) -> None:
     summary = classifier.summary_
     said = f"Trained {summary['rounds']} rounds; round {summary['chosen_round']} is kept"
     if "validation_accuracy" in summary:
@@ -56,15 +51,13 @@ def _show_accuracies(
     if not data.tests:
         return
     table = plain_table("Accuracy on data that nothing was chosen by", "test set", "", "accuracy:")
-    first = next(iter(data.tests))
-    table.add_row(
-        shown(first), "the kept round", f"{summary['test_accuracy_of_chosen_round']:.2%}", style="bold"
-    )
-    table.add_row("", "mean of the last 10 rounds", f"{summary['test_accuracy_mean_of_last_rounds']:.2%}")
-    best = summary["test_accuracy_best_round_for_comparison_only"]
-    table.add_row("", "best round (for comparison only)", f"{best:.2%}")
-    for name, accuracy in more.items():
-        table.add_row(shown(name), "the kept round", f"{accuracy:.2%}", style="bold")
+    for name in data.tests:
+        seen = summary.get("further_tests", {}).get(name, summary)
+        chosen = seen["test_accuracy_of_chosen_round"]
+        table.add_row(shown(name), "the kept round", f"{chosen:.2%}", style="bold")
+        table.add_row("", "mean of the last 10 rounds", f"{seen['test_accuracy_mean_of_last_rounds']:.2%}")
+        best = seen["test_accuracy_best_round_for_comparison_only"]
+        table.add_row("", "best round (for comparison only)", f"{best:.2%}")
     console.print()
     console.print(table)
     console.print()

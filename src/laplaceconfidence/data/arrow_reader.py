@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,20 +24,26 @@ if TYPE_CHECKING:
 
 def read_parquet(path: Path, options: ReadOptions) -> NoisyDataset:
     """The data set of a Parquet file; columns nobody needs are not read."""
+    options.allow_only("a Parquet file", *TABLE_OPTIONS)
+    with open_parquet(path) as table:
+        return dataset_of_table(table, options)
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[ArrowTable]:
+    """The table of a Parquet file, read while the block lasts."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    options.allow_only("a Parquet file", *TABLE_OPTIONS)
     try:
         stored = pq.read_metadata(path)
-        table = ArrowTable(
+        yield ArrowTable(
             stored.schema.to_arrow_schema(),
             stored.num_rows,
             lambda columns: pq.read_table(path, columns=columns),
             origin=str(path),
             folder=path.absolute().parent,
         )
-        return dataset_of_table(table, options)
     except (pa.ArrowException, OSError) as error:
         raise DataFormatError(
             f"{path} cannot be read as Parquet: it is truncated, damaged or of another kind ({error}). "

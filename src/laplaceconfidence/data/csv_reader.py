@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 def read_csv(path: Path, options: ReadOptions) -> NoisyDataset:
     """The data set of a .csv or .tsv file."""
     options.allow_only("a CSV file", *TABLE_OPTIONS)
-    return dataset_of_table(CsvTable(_frame(path, options), str(path), path.absolute().parent), options)
+    return dataset_of_table(open_csv(path, options), options)
+
+
+def open_csv(path: Path, options: ReadOptions) -> CsvTable:
+    """The table of a .csv or .tsv file; ``options`` name the columns that are read letter by letter."""
+    return CsvTable(_frame(path, options), str(path), path.absolute().parent)
 
 
 class CsvTable(FrameTable):

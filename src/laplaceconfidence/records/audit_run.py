@@ -27,11 +27,11 @@ from laplaceconfidence.records.pictures import (
     PICTURE_ROWS,
     PICTURES,
     StoredPictures,
-    labelled_rows_at_random,
     needs_pictures,
     rows_by_interest,
     write_pictures,
 )
+from laplaceconfidence.records.review_sample import sample_first, write_review_sample
 from laplaceconfidence.records.run_folder import FORMAT_VERSION, new_run_folder, read_record, record_name
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class AuditRecord:
     energy: tuple[float, float] | None = None  # of the given labels and of the solution
     timings: dict[str, float] = field(default_factory=dict)  # seconds by stage
     warnings: tuple[str, ...] = ()
+    review_sample: tuple[int, ...] = ()  # rows drawn at random for a person to verify, in that order
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +121,18 @@ def write_audit(
     warnings: tuple[str, ...] = (),
     overwrite: bool = False,
     keep_data: bool = False,
+    review_sample: IntArray | None = None,
 ) -> AuditRun:
     """Write an audit into a new folder, whole or not at all.
 
     ``source`` says where the data came from; ``warnings`` were given on the way and belong to the record.
     ``keep_data`` keeps the data in the folder too, for data that cannot be read from anywhere else.
+    ``review_sample`` are rows drawn at random, which are written as a table to be filled in.
     """
     record = record_of(result, source=source or {}, warnings=warnings)
+    if review_sample is not None:
+        # Not among the files that belong to a run: people will fill it in, move it and send it on.
+        record = replace(record, review_sample=tuple(review_sample.tolist()))
     if keep_data:
         record = replace(record, files=(*record.files, DATA), source={**record.source, "source": DATA})
     if has_pictures := needs_pictures(result.dataset):
@@ -140,7 +146,9 @@ def write_audit(
         with replacing(temporary / "evidence.parquet") as path:
             evidence_of(result).to_parquet(path, index=False)
         if has_pictures:
-            write_pictures(temporary, result.dataset, _by_interest(result))
+            write_pictures(temporary, result.dataset, _by_interest(result, record.review_sample))
+        if review_sample is not None:
+            write_review_sample(temporary, result.table, review_sample)
         if keep_data:
             write_archive(temporary / DATA, result.dataset)
         write_json(temporary / record_name(KIND), asdict(record))
@@ -204,11 +212,11 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
     )
 
 
-def _by_interest(result: AuditResult) -> IntArray:
+def _by_interest(result: AuditResult, sample: tuple[int, ...]) -> IntArray:
     """Rows in the order in which somebody will want to see them."""
     table, labels = result.table, result.dataset.labels
     worst_first = table.index[table["is_label_issue"]].to_numpy()
-    return rows_by_interest(worst_first, labelled_rows_at_random(labels), len(labels))
+    return rows_by_interest(worst_first, sample_first(labels, sample), len(labels), len(sample))
 
 
 def _n_flagged(result: AuditResult, column: str) -> int | None:

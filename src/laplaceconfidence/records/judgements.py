@@ -13,7 +13,7 @@ from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records.audit_run import AuditRun
-from laplaceconfidence.records.pictures import labelled_rows_at_random
+from laplaceconfidence.records.review_sample import sample_first
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,8 +92,18 @@ class Judgements:
 
     @cached_property
     def random_order(self) -> IntArray:
-        """Labelled rows in an order drawn at random, the same for every reading of a run."""
-        return labelled_rows_at_random(self.given)
+        """Labelled rows in an order drawn at random, the same for every reading of a run.
+
+        Where the audit drew a sample for review, it comes first.
+        """
+        sample = self.run.record.review_sample
+        labelled = set(np.flatnonzero(self.is_labelled).tolist())
+        if len(set(sample)) < len(sample) or not labelled.issuperset(sample):
+            raise RunFolderError(
+                f"{self.run.folder}: 'review_sample' of audit.json must list different rows with a label: "
+                "the run is damaged, make it again."
+            )
+        return sample_first(self.given, sample)
 
     def name(self, code: int) -> str | None:
         """Name of a class, ``None`` for no label."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from laplaceconfidence.arrays import ByteImages, IntArray
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.files import replacing
 
@@ -63,15 +62,11 @@ class StoredPictures:
         return None if position is None else np.asarray(self._images[position])
 
 
-def rows_by_interest(flagged_worst_first: IntArray, random_order: IntArray, n_samples: int) -> IntArray:
-    """Suspects, then the first of those that a random sample shows, then all others."""
-    first_random = random_order[:1_000]
-    every = np.concatenate([flagged_worst_first, first_random, np.arange(n_samples)])
+def rows_by_interest(
+    flagged_worst_first: IntArray, random_order: IntArray, n_samples: int, n_asked_for: int = 0
+) -> IntArray:
+    """What was asked for of the random order, suspects, some more at random, then all others."""
+    asked_for, more = random_order[:n_asked_for], random_order[n_asked_for:][:1_000]
+    every = np.concatenate([asked_for, flagged_worst_first, more, np.arange(n_samples)])
     _, first = np.unique(every, return_index=True)
     return every[np.sort(first)]
-
-
-def labelled_rows_at_random(labels: IntArray) -> IntArray:
-    """Rows with a label in an order drawn at random, the same every time."""
-    rows = np.flatnonzero(labels != MISSING)
-    return np.random.default_rng(len(labels)).permutation(rows)

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.records.review_sample import REVIEW_SAMPLE, is_filled_in
 
 FORMAT_VERSION = 1
-KINDS = ("audit",)
+KINDS = ("audit", "bench")
 DERIVED = ("report.html", "thumbnails")  # made from a run at any time, and lost with it without harm
 
 
@@ -135,6 +136,8 @@ def _own_files(folder: Path) -> set[str]:
             except (OSError, ValueError, KeyError, TypeError):
                 continue  # damaged: nothing in the folder is known to be ours
             own |= {path.name, *(str(name) for name in files), *DERIVED}
+            if not is_filled_in(folder / REVIEW_SAMPLE):
+                own.add(REVIEW_SAMPLE)
     return own
 
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from laplaceconfidence.exceptions import MissingDependencyError, RunFolderError
 from laplaceconfidence.files import replacing
 from laplaceconfidence.records.audit_run import read_audit
+from laplaceconfidence.records.bench_run import read_bench
 from laplaceconfidence.records.run_folder import record_name
 from laplaceconfidence.records.training_run import is_training_run, read_training
 from laplaceconfidence.report.drawing import Drawing
+from laplaceconfidence.report.wording import share
 from laplaceconfidence.stages import stage
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class Report:
 def write_report(
     run: str | Path, out: str | Path | None = None, *, figures: str | Path | None = None
 ) -> Report:
-    """Write the report of an audit or a training run, by default into its folder.
+    """Write the report of an audit, a training run or a bench, by default into its folder.
 
     It is one file that needs no network. ``figures`` is a folder for every figure as PDF and PNG.
     """
@@ -67,8 +69,13 @@ def write_report(
 def _content(folder: Path) -> tuple[list[Drawing], str, dict[str, Any]]:
     """The figures, the template and what to fill it with, by the kind of run."""
     from laplaceconfidence.report.audit_page import audit_page
+    from laplaceconfidence.report.bench_page import bench_page
     from laplaceconfidence.report.training_page import training_page
 
+    if (folder / record_name("bench")).is_file():
+        with stage("reading"):
+            bench = bench_page(read_bench(folder))
+        return bench.drawings, "bench.html", bench.content
     if is_training_run(folder) and not (folder / record_name("audit")).is_file():
         training = training_page(read_training(folder))
         return training.drawings, "training.html", training.content
@@ -98,6 +105,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["share"] = lambda value: "–" if value is None else f"{value:.1%}"
+    environment.filters["share"] = share
     environment.filters["count"] = lambda value: f"{value:,}"
     return environment

@@ -1,0 +1,80 @@
+"""What a bench found, for people to read."""
+
+from __future__ import annotations
+
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from laplaceconfidence.cli.bench_progress import cell_text
+from laplaceconfidence.cli.console import count, notices, output, plain_table
+from laplaceconfidence.evaluation.noises import Noise
+from laplaceconfidence.evaluation.tables import TASK_TITLES, Table, verdict
+from laplaceconfidence.records.bench_run import BenchRun
+
+MOST_FAILURES = 10
+
+
+def show_bench(run: BenchRun) -> None:
+    """Who wins, every table, what failed and where the files are."""
+    console = output()
+    tables = run.tables()
+    for task in run.record.grid.tasks:
+        own = [table for table in tables if table.task == task]
+        console.print()
+        console.print(Text(f"{TASK_TITLES[task]}: {verdict(own[0])}", style="bold"), soft_wrap=True)
+        n = len(run.record.seeds)
+        console.print("One seed." if n == 1 else f"Mean ± standard deviation over {n} seeds.", style="dim")
+        for table in own:
+            console.print()
+            note = f" ({table.metric.note})" if table.metric.note else ""
+            console.print(Text.assemble((table.metric.title, "bold"), (note, "dim")), soft_wrap=True)
+            for noises in _fitting(table, console.width):
+                console.print(_for_console(table, noises))
+    if failed := run.failed:
+        errors = notices()
+        errors.print(
+            f"\n[bold red]{count(len(failed), 'cell')} failed[/bold red]; the same command tries again:"
+        )
+        for outcome in failed[:MOST_FAILURES]:
+            errors.print(Text(f"  {cell_text(outcome.cell)}: {outcome.error}"), soft_wrap=True)
+        if len(failed) > MOST_FAILURES:
+            errors.print(f"  ... and {len(failed) - MOST_FAILURES:,} more")
+    console.print()
+    console.print(Text.assemble("Written to ", (f"{run.folder}/", "bold"), ":"), soft_wrap=True)
+    for name, meaning in (
+        ("tables.md", "these tables; tables.tex for papers, tables.csv with every digit"),
+        ("results.jsonl", "every cell, a line each"),
+        ("bench.json", "what was measured on what"),
+        *((("runs/", "every training run, for: laplaceconfidence report"),) if run.record.methods else ()),
+    ):
+        console.print(f"  [bold]{name:<14}[/bold] {meaning}", soft_wrap=True)
+    console.print(
+        Text.assemble("To look at it: ", (f"laplaceconfidence report {run.folder}", "bold")), soft_wrap=True
+    )
+
+
+def _fitting(table: Table, width: int) -> list[list[Noise]]:
+    """The columns in groups that a line has room for; one at least, however narrow the terminal is."""
+    names = max(len(name) for name in table.contenders)
+    groups: list[list[Noise]] = []
+    room = 0
+    for noise in table.noises:
+        texts = (noise.title, *(table.text(name, noise) for name in table.contenders))
+        needed = 2 + max(len(text) for text in texts)
+        if not groups or needed > room:
+            groups.append([])
+            room = width - names
+        groups[-1].append(noise)
+        room -= needed
+    return groups
+
+
+def _for_console(table: Table, noises: list[Noise]) -> RichTable:
+    shown = plain_table("", "", *(f"{noise.title}:" for noise in noises))
+    for contender in table.contenders:
+        cells = [
+            Text(table.text(contender, noise), style="bold" if table.is_best(contender, noise) else "")
+            for noise in noises
+        ]
+        shown.add_row(Text(contender, no_wrap=True), *cells)
+    return shown

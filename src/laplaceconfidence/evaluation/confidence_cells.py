@@ -1,0 +1,98 @@
+"""Measuring confidence estimators: noise put into known labels, a confidence, and how good it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from laplaceconfidence.arrays import FloatArray
+from laplaceconfidence.audit.evidence import build_case
+from laplaceconfidence.confidence.registry import ESTIMATORS
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.evaluation.grid import Cell, Scores
+from laplaceconfidence.evaluation.metrics import score_confidence
+from laplaceconfidence.evaluation.noises import Noise
+from laplaceconfidence.evaluation.out_of_fold import out_of_fold_probabilities
+from laplaceconfidence.stages import stage
+from laplaceconfidence.validation import must_be
+
+Describe = Callable[[NoisyDataset, int], NoisyDataset]
+
+
+@dataclass(slots=True, eq=False)
+class _Shared:
+    """What all estimators of one noise and seed are judged on, made when it is first needed."""
+
+    dataset: NoisyDataset
+    seed: int
+    feature_seconds: float
+    probability_seconds: float = 0.0
+    _probabilities: FloatArray | None = None
+
+    def probabilities(self) -> FloatArray:
+        if self._probabilities is None:
+            data, start = self.dataset, time.perf_counter()
+            assert data.features is not None
+            with stage("probabilities"):
+                self._probabilities = out_of_fold_probabilities(
+                    data.features, data.labels, data.n_classes, random_state=self.seed
+                )
+            self.probability_seconds = time.perf_counter() - start
+        return self._probabilities
+
+
+@dataclass(slots=True, eq=False)
+class ConfidenceCells:
+    """Measures the cells of confidence estimators on one data set, whose labels are taken for the truth.
+
+    ``describe`` gives features to a data set that has none, from its noisy labels and a seed. The seconds of
+    a cell include those of the evidence that its estimator needs, even where it was made for another cell.
+    """
+
+    dataset: NoisyDataset
+    mapping: Mapping[str, str] | None = None
+    describe: Describe | None = None
+    n_jobs: int | None = None
+    _shared: dict[tuple[str, int], _Shared] = field(default_factory=dict)
+
+    def measure(self, cell: Cell) -> Scores:
+        shared = self._shared_by(cell)
+        kind, data = ESTIMATORS[cell.contender], shared.dataset
+        assert data.true_labels is not None
+        by_features = kind.evidence == "features"
+        probabilities = None if by_features else shared.probabilities()
+        case = build_case(
+            data,
+            estimator=cell.contender,
+            pred_probs=probabilities,
+            random_state=cell.seed,
+            settings=self._settings(kind),
+        )
+        start = time.perf_counter()
+        confidence = case.judged().confidence_
+        seconds = time.perf_counter() - start + shared.feature_seconds
+        seconds += 0.0 if by_features else shared.probability_seconds
+        known = (data.labels != MISSING) & (data.true_labels != MISSING)
+        found = score_confidence(confidence[known], (data.labels == data.true_labels)[known]).as_dict()
+        return {**found, "seconds": seconds}
+
+    def _shared_by(self, cell: Cell) -> _Shared:
+        key = (cell.noise, cell.seed)
+        if key not in self._shared:
+            self._shared.clear()  # cells come noise by noise and seed by seed
+            data = Noise.parse(cell.noise).put_into(self.dataset, cell.seed, self.mapping)
+            if data.true_labels is None:
+                advice = "Name their column with --true-label, or put noise into the labels: symmetric:0.2."
+                raise must_be("noise", "put in where no true labels are known", cell.noise, advice)
+            start = time.perf_counter()
+            if data.features is None and self.describe is not None:
+                data = self.describe(data, cell.seed)
+            self._shared[key] = _Shared(data, cell.seed, time.perf_counter() - start)
+        return self._shared[key]
+
+    def _settings(self, kind: Any) -> dict[str, Any]:
+        has_threads = self.n_jobs is not None and "n_jobs" in kind().get_params()
+        return {"n_jobs": self.n_jobs} if has_threads else {}

@@ -1,0 +1,107 @@
+"""Tables of a bench as Markdown, CSV and LaTeX; the best of a column is bold."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+from laplaceconfidence.evaluation.tables import Table
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "–": "--",
+}
+
+
+def as_markdown(tables: Sequence[Table]) -> str:
+    """A section a table."""
+    parts = []
+    for table in tables:
+        lines = [["", *table.heads], ["---", *["---:"] * len(table.noises)]]
+        for contender in table.contenders:
+            cells = [
+                f"**{text}**" if table.is_best(contender, noise) else text
+                for noise in table.noises
+                for text in (table.text(contender, noise),)
+            ]
+            lines.append([_for_markdown(contender), *cells])
+        body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        parts.append(f"## {table.title}\n\n{_about(table)}\n\n{body}\n")
+    return "\n".join(parts)
+
+
+def as_csv(tables: Sequence[Table]) -> str:
+    """One line a metric, contender and noise, with unrounded numbers."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(
+        ("task", "metric", "contender", "noise", "seeds", "mean", "standard_deviation", "is_best")
+    )
+    for table in tables:
+        for contender in table.contenders:
+            for noise in table.noises:
+                if (found := table.at(contender, noise)) is not None:
+                    deviation = "" if found.deviation is None else repr(found.deviation)
+                    best = table.is_best(contender, noise)
+                    where = (table.task, table.metric.name, contender, noise.text)
+                    writer.writerow((*where, found.n, repr(found.mean), deviation, str(best).lower()))
+    return buffer.getvalue()
+
+
+def as_latex(tables: Sequence[Table]) -> str:
+    """A ``table`` a metric, for ``\\usepackage{booktabs}``."""
+    parts = ["% Needs \\usepackage{booktabs}.\n"]
+    for table in tables:
+        rows = []
+        for contender in table.contenders:
+            cells = []
+            for noise in table.noises:
+                text = _for_latex(table.text(contender, noise)).replace("±", r"$\pm$")
+                cells.append(rf"\textbf{{{text}}}" if table.is_best(contender, noise) else text)
+            rows.append(" & ".join([_for_latex(contender), *cells]) + r" \\")
+        head = " & ".join(["", *(_for_latex(head) for head in table.heads)]) + r" \\"
+        parts.append(
+            "\n".join(
+                (
+                    r"\begin{table}",
+                    r"\centering",
+                    rf"\caption{{{_for_latex(f'{table.title}. {_about(table)}')}}}",
+                    rf"\begin{{tabular}}{{l{'r' * len(table.noises)}}}",
+                    r"\toprule",
+                    head,
+                    r"\midrule",
+                    *rows,
+                    r"\bottomrule",
+                    r"\end{tabular}",
+                    r"\end{table}",
+                    "",
+                )
+            )
+        )
+    return "\n".join(parts)
+
+
+def _about(table: Table) -> str:
+    seeds = sorted({found.n for found in table.entries.values()})
+    number = "–".join(str(n) for n in (seeds[:1] + seeds[-1:] if len(seeds) > 1 else seeds)) or "no"
+    what = "1 seed" if seeds == [1] else f"Mean and standard deviation over {number} seeds"
+    note = table.metric.note
+    return f"{note[0].upper()}{note[1:]}. {what}." if note else f"{what}."
+
+
+def _for_markdown(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|")
+
+
+def _for_latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)

@@ -1,0 +1,185 @@
+"""The outcomes of a bench as tables: mean and standard deviation over seeds, contenders by noises."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from laplaceconfidence.evaluation.grid import Outcome, Task
+from laplaceconfidence.evaluation.noises import Noise
+
+Unit = Literal["number", "percent", "seconds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One of the things that are measured in a cell."""
+
+    name: str  # among the scores
+    title: str
+    best: Literal["highest", "lowest"]
+    unit: Unit = "number"
+    note: str = ""
+    short: str = ""  # where there is little room; the title otherwise
+
+    def shown(self, value: float) -> str:
+        """A value as tables print it; what looks equal there counts as equal."""
+        if self.unit == "percent":
+            return f"{100 * value:.2f}"
+        if self.unit == "number":
+            return f"{value:.3f}"
+        return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+    def rounded(self, value: float) -> float:
+        return float(self.shown(value))
+
+
+METRICS: dict[Task, tuple[Metric, ...]] = {
+    "confidence": (
+        Metric("auroc", "AUROC", "highest", note="of telling right labels from wrong ones by confidence"),
+        Metric("average_precision", "Average precision", "highest", note="of finding the wrong labels"),
+        Metric("calibration_error", "Calibration error", "lowest", note="in 15 bins; lower is better"),
+        Metric("seconds", "Seconds", "lowest", "seconds", "with the evidence that the estimator needs"),
+    ),
+    "training": (
+        Metric(
+            "last_rounds_accuracy",
+            "Test accuracy, mean of the last 10 rounds",
+            "highest",
+            "percent",
+            "in %",
+            "last 10 rounds",
+        ),
+        Metric(
+            "chosen_round_accuracy",
+            "Test accuracy, chosen round",
+            "highest",
+            "percent",
+            "in %; the round was chosen by held-out noisy labels",
+            "chosen round",
+        ),
+        Metric(
+            "best_round_accuracy",
+            "Test accuracy, best round (for comparison only)",
+            "highest",
+            "percent",
+            "in %; the round was picked by the test set itself",
+            "best round",
+        ),
+        Metric("seconds", "Seconds", "lowest", "seconds", "of all rounds"),
+    ),
+}
+"""What is measured, by task; the first one says who wins."""
+
+TASK_TITLES: dict[Task, str] = {"confidence": "Estimators", "training": "Training methods"}
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A metric over the seeds of one contender and noise."""
+
+    mean: float
+    deviation: float | None  # of the sample; None for a single seed
+    n: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """One metric of all contenders under all noises."""
+
+    task: Task
+    metric: Metric
+    contenders: tuple[str, ...]
+    noises: tuple[Noise, ...]
+    entries: dict[tuple[str, str], Summary]  # by contender and noise text; without those that have none
+
+    @property
+    def title(self) -> str:
+        return f"{TASK_TITLES[self.task]}: {self.metric.title}"
+
+    @property
+    def heads(self) -> list[str]:
+        return [noise.title for noise in self.noises]
+
+    def at(self, contender: str, noise: Noise) -> Summary | None:
+        return self.entries.get((contender, noise.text))
+
+    def text(self, contender: str, noise: Noise, plus_minus: str = " ± ") -> str:
+        """``mean ± deviation``, or a dash."""
+        found = self.at(contender, noise)
+        if found is None:
+            return "–"
+        shown = self.metric.shown(found.mean)
+        return shown if found.deviation is None else shown + plus_minus + self.metric.shown(found.deviation)
+
+    def best(self, noise: Noise) -> frozenset[str]:
+        """The contenders that lead a column; several where they look equal, none where there is no rival."""
+        means = {name: found.mean for name in self.contenders if (found := self.at(name, noise)) is not None}
+        if len(means) < 2:
+            return frozenset()
+        choose = max if self.metric.best == "highest" else min
+        lead = self.metric.rounded(choose(means.values()))
+        return frozenset(name for name, mean in means.items() if self.metric.rounded(mean) == lead)
+
+    def is_best(self, contender: str, noise: Noise) -> bool:
+        return contender in self.best(noise)
+
+    @property
+    def n_compared(self) -> int:
+        """Columns in which there is somebody to lead."""
+        return sum(bool(self.best(noise)) for noise in self.noises)
+
+    def wins(self) -> dict[str, int]:
+        """How many columns each contender leads, alone or with others; the most first."""
+        counts = {name: sum(self.is_best(name, noise) for noise in self.noises) for name in self.contenders}
+        return dict(sorted(counts.items(), key=lambda item: -item[1]))
+
+
+def summarise(values: Iterable[float]) -> Summary | None:
+    """Mean and sample standard deviation; ``None`` of nothing."""
+    known = [value for value in values if math.isfinite(value)]
+    if not known:
+        return None
+    deviation = statistics.stdev(known) if len(known) > 1 else None
+    return Summary(statistics.fmean(known), deviation, len(known))
+
+
+def build_tables(
+    outcomes: Sequence[Outcome], task: Task, contenders: Sequence[str], noises: Sequence[str]
+) -> list[Table]:
+    """One table a metric of the task, from one outcome a cell."""
+    tables = []
+    for metric in METRICS[task]:
+        values: dict[tuple[str, str], list[float]] = {}
+        for outcome in outcomes:
+            value = outcome.scores.get(metric.name)
+            if outcome.cell.task == task and value is not None:
+                values.setdefault((outcome.cell.contender, outcome.cell.noise), []).append(value)
+        entries = {key: found for key, own in values.items() if (found := summarise(own)) is not None}
+        columns = tuple(Noise.parse(noise) for noise in noises)
+        tables.append(Table(task, metric, tuple(contenders), columns, entries))
+    return tables
+
+
+def verdict(table: Table) -> str:
+    """Who wins how many columns, in a sentence."""
+    n = table.n_compared
+    wins = {name: count for name, count in table.wins().items() if count}
+    if not wins:
+        alone = len(table.contenders) == 1
+        return f"{table.contenders[0]} has no rival here." if alone else "There is nothing to compare yet."
+    most = max(wins.values())
+    leaders = [name for name, count in wins.items() if count == most]
+    where = f"all {n} noises" if most == n > 1 else f"{most} of {n} noises" if n > 1 else "the one noise"
+    by = f"by {_lower(table.metric.title)}"
+    if len(leaders) == 1:
+        return f"{leaders[0]} is best under {where} {by}."
+    listed = ", ".join(leaders[:-1]) + f" and {leaders[-1]}"
+    return f"{listed} are best under {where}{'' if most == n else ' each'} {by}."
+
+
+def _lower(title: str) -> str:
+    return title if title.isupper() else title[0].lower() + title[1:]

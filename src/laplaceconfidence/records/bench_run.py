@@ -1,0 +1,204 @@
+"""A bench on disk: ``bench.json``, ``results.jsonl``, the tables, and the training runs under ``runs``.
+
+``bench.json`` says what is measured on what; it is written first. ``results.jsonl`` has one line a finished
+cell and is only ever appended to, so that a bench that was stopped or killed goes on behind its last line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from laplaceconfidence.audit.versions import installed_versions
+from laplaceconfidence.evaluation.grid import Cell, Grid, Outcome, Task, latest
+from laplaceconfidence.evaluation.table_formats import as_csv, as_latex, as_markdown
+from laplaceconfidence.evaluation.tables import Table, build_tables
+from laplaceconfidence.exceptions import DataFormatError, RunFolderError
+from laplaceconfidence.files import differences, replacing, write_json
+from laplaceconfidence.records.run_folder import FORMAT_VERSION, read_record, record_name
+
+KIND: Literal["bench"] = "bench"
+RESULTS = "results.jsonl"
+RUNS = "runs"
+TABLES = ("tables.md", "tables.csv", "tables.tex")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchRecord:
+    """What ``bench.json`` says: all that is needed to understand a bench and to go on with it."""
+
+    kind: Literal["bench"] = KIND
+    format_version: int = FORMAT_VERSION
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    versions: dict[str, str] = field(default_factory=installed_versions)
+    source: dict[str, Any]  # where the data came from, how it was read, and what it was
+    settings: dict[str, Any]  # what holds for all cells
+    noises: tuple[str, ...]
+    seeds: tuple[int, ...]
+    estimators: dict[str, dict[str, Any]]  # settings by name
+    methods: dict[str, dict[str, Any]]
+
+    @property
+    def grid(self) -> Grid:
+        contenders: dict[Task, tuple[str, ...]] = {
+            "confidence": tuple(self.estimators),
+            "training": tuple(self.methods),
+        }
+        return Grid(self.noises, self.seeds, contenders)
+
+    def clashes(self, now: BenchRecord) -> list[str]:
+        """What keeps the bench of this record from going on as ``now``. More cells are no clash."""
+        before, after = _plain(self), _plain(now)
+        lines = differences(before["source"], after["source"], "source.")
+        lines += differences(before["settings"], after["settings"], "settings.")
+        for axis in ("estimators", "methods"):
+            kept = {name: after[axis][name] for name in before[axis] if name in after[axis]}
+            lines += differences(before[axis], kept, f"{axis}.")
+        for axis in ("noises", "seeds"):
+            if not set(before[axis]) <= set(after[axis]):
+                lines.append(f"{axis}: {before[axis]} there, {after[axis]} now")
+        return lines
+
+
+@dataclass(frozen=True, eq=False)
+class BenchRun:
+    """A bench, finished or not, as far as it has come."""
+
+    folder: Path
+    record: BenchRecord
+    outcomes: dict[Cell, Outcome]
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        return self.record.grid.cells()
+
+    @property
+    def done(self) -> list[Cell]:
+        """The cells that have scores."""
+        return [cell for cell in self.cells if cell in self.outcomes and self.outcomes[cell].error is None]
+
+    @property
+    def failed(self) -> list[Outcome]:
+        return [
+            self.outcomes[cell] for cell in self.cells if cell in self.outcomes and self.outcomes[cell].error
+        ]
+
+    @property
+    def is_finished(self) -> bool:
+        return len(self.done) == len(self.cells)
+
+    def tables(self) -> list[Table]:
+        """The tables of all tasks, a metric each."""
+        grid, outcomes = self.record.grid, list(self.outcomes.values())
+        return [
+            table
+            for task in grid.tasks
+            for table in build_tables(outcomes, task, grid.contenders[task], grid.noises)
+        ]
+
+
+def open_bench(folder: str | Path, wanted: BenchRecord) -> BenchRun:
+    """The bench in ``folder`` if it is the one that is ``wanted``, else a new one in an empty folder."""
+    target = Path(folder)
+    if (target / record_name(KIND)).is_file():
+        there = read_bench(target)
+        if lines := there.record.clashes(wanted):
+            raise RunFolderError(
+                f"The bench in {target} was begun with other settings and cannot go on with these:\n  "
+                + "\n  ".join(lines)
+                + "\nUse its settings to go on (noises, seeds, estimators and methods may be added), or "
+                "another folder with --out."
+            )
+        _drop_half_line(target / RESULTS)
+        if wanted.grid == there.record.grid:
+            return there
+        grown = replace(wanted, created=there.record.created)
+        _write_record(target, grown)
+        return BenchRun(target, grown, there.outcomes)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise RunFolderError(
+            f"The folder {target} must be new, empty or hold a bench. It holds something else: choose "
+            "another folder with --out."
+        )
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunFolderError(f"The folder {target} cannot be made: {error.strerror}.") from error
+    _write_record(target, wanted)
+    return BenchRun(target, wanted, {})
+
+
+def read_bench(folder: str | Path) -> BenchRun:
+    """The bench in ``folder``; a last line that is still being written does not count."""
+    path = Path(folder)
+    content = read_record(path, KIND)
+    try:
+        record = BenchRecord(
+            created=str(content["created"]),
+            versions=dict(content["versions"]),
+            source=dict(content["source"]),
+            settings=dict(content["settings"]),
+            noises=tuple(content["noises"]),
+            seeds=tuple(content["seeds"]),
+            estimators=dict(content["estimators"]),
+            methods=dict(content["methods"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunFolderError(f"{path / record_name(KIND)} is damaged: {error!r} is wrong in it.") from error
+    return BenchRun(path, record, latest(_read_outcomes(path / RESULTS)))
+
+
+def append_outcome(folder: Path, outcome: Outcome) -> None:
+    """Add the line of a finished cell in one write; it is on disk when this returns."""
+    line = json.dumps(outcome.as_line(), ensure_ascii=False, allow_nan=False) + "\n"
+    with (folder / RESULTS).open("ab", buffering=0) as file:
+        file.write(line.encode("utf-8"))
+        os.fsync(file.fileno())
+
+
+def write_tables(folder: Path, tables: Sequence[Table]) -> None:
+    """The tables as Markdown, CSV and LaTeX."""
+    for name, write in zip(TABLES, (as_markdown, as_csv, as_latex), strict=True):
+        with replacing(folder / name) as temporary:
+            temporary.write_text(write(tables), encoding="utf-8")
+
+
+def _read_outcomes(path: Path) -> list[Outcome]:
+    if not path.is_file():
+        return []
+    try:
+        text = path.read_bytes().decode("utf-8", errors="replace")
+        whole = text[: text.rfind("\n") + 1]  # a line without its end is one that was being written
+        return [Outcome.from_line(json.loads(line)) for line in whole.splitlines() if line.strip()]
+    except (OSError, ValueError, DataFormatError) as error:
+        raise RunFolderError(
+            f"{path} cannot be read ({error}): remove the line that is damaged, its cell is measured again."
+        ) from error
+
+
+def _drop_half_line(path: Path) -> None:
+    """Cut off what a killed process left of a line, so that the next one begins on its own."""
+    if not path.is_file():
+        return
+    with path.open("rb+") as file:
+        content = file.read()
+        end = content.rfind(b"\n") + 1
+        if end < len(content):
+            file.truncate(end)
+            os.fsync(file.fileno())
+
+
+def _write_record(folder: Path, record: BenchRecord) -> None:
+    write_json(folder / record_name(KIND), asdict(record))
+
+
+def _plain(record: BenchRecord) -> dict[str, Any]:
+    """The record as it is read back: tuples become lists."""
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(record)))
+    return plain

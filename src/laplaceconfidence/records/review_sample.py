@@ -1,0 +1,48 @@
+"""The table of labels drawn at random that a person fills in."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from laplaceconfidence.arrays import IntArray
+from laplaceconfidence.audit.random_sample import labelled_rows_at_random
+from laplaceconfidence.audit.verified_file import ID, VERIFIED_LABEL
+from laplaceconfidence.files import replacing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REVIEW_SAMPLE = "review_sample.csv"
+
+
+def write_review_sample(folder: Path, issues: pd.DataFrame, rows: IntArray) -> None:
+    """Write the drawn rows of the table of issues, in the order in which they were drawn."""
+    look_at = [column for column in ("path", "text") if column in issues.columns]
+    sample = issues.loc[rows, [ID, *look_at, "given_label"]]
+    sample.insert(1, "row", rows)
+    sample[VERIFIED_LABEL] = ""
+    with replacing(folder / REVIEW_SAMPLE) as path:
+        # Spreadsheets take text without this mark for another encoding, and save it so.
+        sample.to_csv(path, index=False, encoding="utf-8-sig")
+
+
+def is_filled_in(path: Path) -> bool:
+    """Whether somebody has put work into the table; where that cannot be told, they may have."""
+    if not path.is_file():
+        return False
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            cells = [row.get(VERIFIED_LABEL) for row in csv.DictReader(file)]
+    except (OSError, ValueError, csv.Error):
+        return True
+    return any(cell is None or cell.strip() for cell in cells)
+
+
+def sample_first(labels: IntArray, sample: tuple[int, ...]) -> IntArray:
+    """Labelled rows in an order drawn at random that begins with the sample."""
+    drawn = np.array(sample, dtype=np.int64)
+    return np.concatenate([drawn, labelled_rows_at_random(labels, leave_out=sample)])

@@ -1,0 +1,116 @@
+"""The figures of a bench: one metric each, all contenders under all noises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from laplaceconfidence.evaluation.tables import Table
+from laplaceconfidence.report.drawing import PALETTE, Drawing, Theme, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+_SPREAD = 0.72  # of the room of a noise that its points take
+_CHARACTERS_AN_INCH = 17  # of the legend
+_PERCENT = 100.0
+
+
+def metric_drawing(table: Table) -> Drawing | None:
+    """Means as points with the standard deviation as bars, side by side for every noise."""
+    if not table.entries:
+        return None
+    scale = _PERCENT if table.metric.unit == "percent" else 1.0
+
+    def draw(theme: Theme) -> Figure:
+        n_contenders, n_noises = len(table.contenders), len(table.noises)
+        width = min(9.0, max(5.4, 1.5 * n_noises))
+        n_rows, n_columns = _legend_shape(table.contenders, width)
+        figure, (axes,) = new_figure(width, 2.7 + 0.2 * n_rows)
+        step = _SPREAD / max(1, n_contenders)
+        for index, contender in enumerate(table.contenders):
+            found = [(column, table.at(contender, noise)) for column, noise in enumerate(table.noises)]
+            shift = (index - (n_contenders - 1) / 2) * step
+            known = [(column + shift, summary) for column, summary in found if summary is not None]
+            axes.errorbar(
+                [place for place, _ in known],
+                [scale * summary.mean for _, summary in known],
+                yerr=[scale * (summary.deviation or 0.0) for _, summary in known],
+                fmt=_MARKS[index % len(_MARKS)],
+                color=PALETTE[index % len(PALETTE)],
+                # Colours come again after the seventh: those marks are hollow.
+                markerfacecolor="none" if index >= len(PALETTE) else None,
+                markersize=5.5,
+                elinewidth=1.3,
+                capsize=2.2,
+                label=contender,
+            )
+        for border in range(1, n_noises):
+            axes.axvline(border - 0.5, color=theme.soft, linewidth=0.5)
+        axes.set_xlim(-0.5, n_noises - 0.5)
+        axes.set_xticks(range(n_noises), [_broken(head) for head in table.heads])
+        axes.tick_params(axis="x", length=0)
+        axes.grid(axis="y", color=theme.soft, linewidth=0.4, alpha=0.5)
+        axes.set_axisbelow(True)
+        if table.metric.unit == "seconds":
+            _by_powers(axes, min(summary.mean for summary in table.entries.values()))
+        axes.set_ylabel(_axis_title(table))
+        figure.legend(
+            loc="outside lower center",
+            ncols=n_columns,
+            fontsize=9,
+            handletextpad=0.3,
+            columnspacing=1.2,
+        )
+        return figure
+
+    return Drawing(
+        f"{table.task}-{table.metric.name}".replace("_", "-"), table.metric.title, _alt(table), draw
+    )
+
+
+def _legend_shape(contenders: tuple[str, ...], width: float) -> tuple[int, int]:
+    """Rows and columns: few rows, and columns as even as they can be."""
+    needed = 6 + max(len(name) for name in contenders)  # with the mark
+    n_columns = max(1, min(len(contenders), int(width * _CHARACTERS_AN_INCH / needed)))
+    n_rows = -(-len(contenders) // n_columns)
+    return n_rows, -(-len(contenders) // n_rows)
+
+
+def _by_powers(axes: Axes, shortest: float) -> None:
+    """Seconds span orders of magnitude; a bar that would reach 0 ends at the axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], shortest / 3))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _axis_title(table: Table) -> str:
+    metric = table.metric
+    if metric.unit == "seconds":
+        return "seconds"
+    return "test accuracy (%)" if metric.unit == "percent" else metric.title
+
+
+def _broken(head: str) -> str:
+    """The head of a column on two lines: kind and rate."""
+    return "\n".join(head.rsplit(" ", 1)) if head[-1:] == "%" else head
+
+
+def _alt(table: Table) -> str:
+    """The leader of every noise, for people who cannot see the figure."""
+    parts = []
+    for noise in table.noises:
+        best = [name for name in table.contenders if table.is_best(name, noise)]
+        if best:
+            parts.append(f"{noise.title}: {' and '.join(best)} with {table.text(best[0], noise)}")
+    leaders = f" The best by noise: {'; '.join(parts)}." if parts else ""
+    n = len(table.contenders)
+    return (
+        f"{table.title}: points with standard deviations of {n} contender{'' if n == 1 else 's'} under "
+        f"{len(table.noises)} noise{'' if len(table.noises) == 1 else 's'}.{leaders}"
+    )

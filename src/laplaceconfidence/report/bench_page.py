@@ -1,0 +1,108 @@
+"""What the report of a bench says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from laplaceconfidence.evaluation.noises import Noise
+from laplaceconfidence.evaluation.tables import TASK_TITLES, Table, verdict
+from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.records.bench_run import BenchRun
+from laplaceconfidence.report.bench_figures import metric_drawing
+from laplaceconfidence.report.drawing import Drawing
+
+MOST_CLASS_NAMES = 30
+
+
+@dataclass(frozen=True, eq=False)
+class BenchPage:
+    """Everything the template of a bench is filled with."""
+
+    drawings: list[Drawing]
+    content: dict[str, Any]
+
+
+def bench_page(run: BenchRun) -> BenchPage:
+    if not run.done:
+        raise RunFolderError(
+            f"The bench in {run.folder} has not finished a cell yet: there is nothing to report."
+        )
+    tables = run.tables()
+    drawn = [(table, metric_drawing(table)) for table in tables]
+    record = run.record
+    content = {
+        "headline": headline(run, tables),
+        "facts": _facts(run),
+        "is_finished": run.is_finished,
+        "n_done": len(run.done),
+        "n_cells": len(run.cells),
+        "tasks": [
+            {
+                "title": TASK_TITLES[task],
+                "metrics": [_metric(table, drawing) for table, drawing in drawn if table.task == task],
+            }
+            for task in record.grid.tasks
+        ],
+        "failed": [(_cell(outcome.cell), outcome.error) for outcome in run.failed],
+        "source": [(name, _words(value)) for name, value in record.source.items() if value not in ({}, 0)],
+        "settings": [(name, _words(value)) for name, value in record.settings.items() if value is not None],
+        "methods": [
+            (name, [(key, _words(value)) for key, value in sorted(settings.items())])
+            for name, settings in record.methods.items()
+        ],
+        "versions": list(record.versions.items()),
+        "created": record.created,
+    }
+    return BenchPage([drawing for _, drawing in drawn if drawing is not None], content)
+
+
+def headline(run: BenchRun, tables: list[Table]) -> str:
+    """Who wins how often, for every task."""
+    leading = [next(table for table in tables if table.task == task) for task in run.record.grid.tasks]
+    if len(leading) == 1:
+        return verdict(leading[0])
+    return " ".join(f"{TASK_TITLES[table.task]}: {verdict(table)}" for table in leading)
+
+
+def _facts(run: BenchRun) -> list[tuple[str, str]]:
+    record = run.record
+    facts = [
+        ("cells", f"{len(run.done):,}"),
+        ("noises", f"{len(record.noises):,}"),
+        ("seeds", f"{len(record.seeds):,}"),
+    ]
+    if record.estimators:
+        facts.append(("estimators", f"{len(record.estimators):,}"))
+    if record.methods:
+        facts.append(("training methods", f"{len(record.methods):,}"))
+    return facts
+
+
+def _metric(table: Table, drawing: Drawing | None) -> dict[str, Any]:
+    note = table.metric.note
+    return {
+        "figure": None if drawing is None else drawing.name,
+        "title": table.metric.title,
+        "note": f"{note[0].upper()}{note[1:]}." if note else "",
+        "id": f"{table.task}-{table.metric.name}",
+        "heads": table.heads,
+        "rows": [
+            (name, [(table.text(name, noise), table.is_best(name, noise)) for noise in table.noises])
+            for name in table.contenders
+        ],
+    }
+
+
+def _cell(cell: Any) -> str:
+    return f"{cell.contender}, {Noise.parse(cell.noise).title}, seed {cell.seed}"
+
+
+def _words(value: Any) -> str:
+    """A setting as people read it."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_words(inner)}" for key, inner in value.items())
+    if isinstance(value, list):
+        more = f", ... ({len(value):,})" if len(value) > MOST_CLASS_NAMES else ""
+        return ", ".join(_words(inner) for inner in value[:MOST_CLASS_NAMES]) + more
+    return str(value)
