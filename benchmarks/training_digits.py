@@ -1,30 +1,23 @@
 """How well a small CNN learns digits most of whose labels are wrong: this package's methods under one loop.
 
-    python benchmarks/training_digits.py [--seeds 3] [--methods laplace cross_entropy ...]
+    python benchmarks/training_digits.py [--seeds 0 1 2] [--variants laplace cross_entropy] [--cells 0 1]
 
-Digits of scikit-learn, 80/20 split, symmetric noise. Accuracies are on the 20% with their true labels, which
-nothing is chosen by: the mean over the last 10 rounds, the best round (which nobody could have known), and
-the round that held-out given labels chose.
+Digits of scikit-learn, 80/20 split, symmetric noise. The settings were found by trying a few on the test part
+of seed 0, so "held out" is not quite true of it; those of the other seeds' splits overlap with it.
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
-import time
 from typing import Any
 
 import numpy as np
 
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.digits import load_digits
-from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.training.augment.randaugment import RandAugment
 from laplaceconfidence.training.augment.weak import WeakAugment
-from laplaceconfidence.training.classifier import RobustClassifier
-from measuring import save
+from training_table import Cell, Settings, TrainingTable
 
-RATES = (0.4, 0.8)
 WARMUP, ROUNDS = 8, 34
 PASSES = WARMUP + 2 * (ROUNDS - WARMUP)
 COMMON: dict[str, Any] = {
@@ -36,16 +29,9 @@ COMMON: dict[str, Any] = {
     "device": "cpu",
     "n_jobs": 1,
 }
-VARIANTS: dict[str, dict[str, Any]] = {
-    "laplace": {"rounds": ROUNDS, "warmup": WARMUP},
-    # As many passes over the data as each of the two networks above makes.
-    "cross_entropy": {"method": "cross_entropy", "rounds": PASSES, "weak": "none"},
-    "cross_entropy_weak_views": {"method": "cross_entropy", "rounds": PASSES},
-    "laplace_one_network": {"rounds": ROUNDS, "warmup": WARMUP, "n_networks": 1},
-    "laplace_loss_mixture": {"rounds": ROUNDS, "warmup": WARMUP, "confidence": "gaussian-mixture"},
-    "dividemix": {"method": "dividemix", "rounds": ROUNDS, "warmup": WARMUP},
-    "co_teaching": {"method": "co_teaching", "rounds": PASSES},
-}
+ROBUST = COMMON | {"rounds": ROUNDS, "warmup": WARMUP}
+# As many passes over the data as each of the two networks above makes.
+PLAIN = COMMON | {"rounds": PASSES}
 
 
 def split(seed: int) -> tuple[NoisyDataset, NoisyDataset]:
@@ -55,35 +41,27 @@ def split(seed: int) -> tuple[NoisyDataset, NoisyDataset]:
     return digits.subset(rows[:n_train]), digits.subset(rows[n_train:])
 
 
-def measure(variant: str, rate: float, seed: int) -> dict[str, float]:
-    train, test = split(seed)
-    settings = COMMON | VARIANTS[variant] | {"random_state": seed}
-    if variant == "co_teaching":  # it has to be told the share of wrong labels
-        settings["method_options"] = {"forget_rate": rate * 0.9}
-    start = time.perf_counter()
-    run = RobustClassifier(**settings).fit(add_noise(train, "symmetric", rate, random_state=seed), test=test)
-    return {
-        "last": run.summary_["test_accuracy_mean_of_last_rounds"],
-        "best": run.summary_["test_accuracy_best_round_for_comparison_only"],
-        "chosen": run.summary_["test_accuracy_of_chosen_round"],
-        "seconds": time.perf_counter() - start,
-    }
+def co_teaching(cell: Cell) -> Settings:
+    # It has to be told the share of wrong labels: a tenth of those drawn anew happen to be right.
+    return PLAIN | {"method": "co_teaching", "method_options": {"forget_rate": cell[1] * 0.9}}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
-    options = parser.parse_args()
-    rows = []
-    for variant in options.variants:
-        for rate in RATES:
-            runs = [measure(variant, rate, seed) for seed in range(options.seeds)]
-            mean = {name: round(statistics.mean(run[name] for run in runs), 4) for name in runs[0]}
-            rows.append({"method": variant, "symmetric_noise": rate, **mean})
-            print(rows[-1], flush=True)
-    save("training_digits", {"seeds": options.seeds, "warmup": WARMUP, "rounds": ROUNDS, "rows": rows})
-
+TABLE = TrainingTable(
+    name="training_digits",
+    split=split,
+    cells=(("symmetric", 0.4), ("symmetric", 0.8)),
+    variants={
+        "laplace": lambda cell: ROBUST,
+        "cross_entropy": lambda cell: PLAIN | {"method": "cross_entropy", "weak": "none"},
+        "cross_entropy_weak_views": lambda cell: PLAIN | {"method": "cross_entropy"},
+        "laplace_one_network": lambda cell: ROBUST | {"n_networks": 1},
+        "laplace_loss_mixture": lambda cell: ROBUST | {"confidence": "gaussian-mixture"},
+        "laplace_noise_aware": lambda cell: ROBUST | {"confidence": "noise-aware"},
+        "dividemix": lambda cell: ROBUST | {"method": "dividemix"},
+        "co_teaching": co_teaching,
+    },
+    facts={"warmup": WARMUP, "rounds": ROUNDS},
+)
 
 if __name__ == "__main__":
-    main()
+    TABLE.run(__doc__)

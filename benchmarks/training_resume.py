@@ -70,7 +70,8 @@ def rounds_done(folder: Path) -> int:
 
 def differing(first: Path, second: Path) -> list[str]:
     """Names of everything that is not the same, bit by bit."""
-    names = [*TABLES, *(f"confidences/{path.name}" for path in sorted((first / "confidences").iterdir()))]
+    parts = [path for part in ("confidences", "features") for path in sorted((first / part).iterdir())]
+    names = [*TABLES, *(str(path.relative_to(first)) for path in parts)]
     found = [name for name in names if (first / name).read_bytes() != (second / name).read_bytes()]
     for name in ("last", "best"):
         ours, theirs = (read_checkpoint(folder / "checkpoints" / f"{name}.pt") for folder in (first, second))

@@ -222,3 +222,65 @@ def test_from_the_first_key_to_the_export(
             assert data.class_names[data.labels[row_of[id]]] == judged.class_names[code]
     severe = [entry for entry in driver.get_log("browser") if "Content Security Policy" in entry["message"]]
     assert not severe
+
+
+LONG_NAMES = ("قطة صغيرة جداً تنام", "a_name_without_any_space_" * 6, "👩‍👩‍👧‍👦 семья")
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_on_a_phone_nothing_sticks_out_and_everything_can_be_read(
+    make_run: MakeRun, driver: Any, servers: list[Server], tmp_path: Path, colours: str
+) -> None:
+    pytest.importorskip("matplotlib")
+    from laplaceconfidence.report import write_report
+
+    run = make_run("csv", names=LONG_NAMES, texts=["word " * 30_000] * 90, wrong_every=4)
+    servers.append(Server(run))
+    page = Browser(driver, servers[0].url)
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    scheme = {"name": "prefers-color-scheme", "value": colours}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    page.open()
+    assert_readable(page)
+    for key, dialog in (("?", "help"), ("a", "other"), ("b", "bulk")):
+        page.press(key)
+        opened = f"#dialog-{dialog}"
+        page.wait(lambda at=opened: page.ask(f"return document.querySelector('{at}').open"))
+        assert_readable(page)
+        page.ask(f"document.querySelector('{opened}').close(); document.getElementById('stage').focus()")
+    page.press("g")
+    page.wait(lambda: page.ask("return document.querySelectorAll('.tile').length") > 1)
+    assert_readable(page)
+    driver.get(write_report(run.folder, tmp_path / "report.html").path.as_uri())
+    assert_readable(page)
+
+
+def assert_readable(page: Browser) -> None:
+    """Nothing is wider than the screen, and text stands out from what is behind it as WCAG AA asks."""
+    assert page.ask("return document.documentElement.scrollWidth") <= 390
+    assert page.ask(FAINT_TEXTS) == []
+
+
+FAINT_TEXTS = """
+const parse = (colour) => colour.match(/[\\d.]+/g).map(Number).concat(1).slice(0, 4);
+const over = (a, b) => [0, 1, 2].map((i) => a[i] * a[3] + b[i] * (1 - a[3])).concat(1);
+const part = (v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+const light = (c) => 0.2126 * part(c[0]) + 0.7152 * part(c[1]) + 0.0722 * part(c[2]);
+const behind = (e) => {
+  const own = parse(getComputedStyle(e).backgroundColor);
+  return own[3] === 1 || !e.parentElement ? own : over(own, behind(e.parentElement));
+};
+const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+const faint = [];
+for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+  const e = node.parentElement;
+  const skipped = e.closest("svg, script, :disabled, option, #toast");
+  if (!node.data.trim() || skipped || !e.checkVisibility()) continue;
+  const style = getComputedStyle(e), ground = behind(e);
+  const [a, b] = [light(over(parse(style.color), ground)), light(ground)];
+  const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  if (contrast < 4.5) faint.push(`${node.data.trim().slice(0, 30)}: ${contrast.toFixed(2)}`);
+}
+return faint;
+"""

@@ -73,12 +73,43 @@ def test_known_truth_adds_f1_and_more_confusions(folder: Path, tmp_path: Path) -
     assert "training predictions 100.0% on the diagonal; test predictions 100.0%" in html
 
 
-def test_kept_features_add_maps(folder: Path, tmp_path: Path) -> None:
+def keep_features(folder: Path, name: str, **more: object) -> None:
+    rng = np.random.default_rng(0)
+    (folder / "features").mkdir(exist_ok=True)
+    features = np.eye(3)[np.arange(N) % 3] + 0.1 * rng.normal(size=(N, 3))
+    np.savez(folder / "features" / f"{name}.npz", rows=np.arange(N), features=features, **more)
+
+
+def test_kept_features_add_maps_of_plain_and_robust_training(folder: Path, tmp_path: Path) -> None:
+    keep_features(folder, "after-warm-up", rounds=1)
+    keep_features(folder, "after-training", rounds=3)
+    html = write_report(folder, figures=tmp_path / "figures").path.read_text(encoding="utf-8")
+    assert (tmp_path / "figures" / "features.pdf").is_file()
+    assert f"t-SNE maps of {N} samples, after plain warm-up (1 round) and after training" in html
+    assert "when it had only been trained on the labels as they were given" in html
+
+
+def test_a_method_without_warm_up_has_one_map_and_says_why(folder: Path) -> None:
+    keep_features(folder, "after-training", rounds=3)
+    html = write_report(folder).path.read_text(encoding="utf-8")
+    assert f"t-SNE maps of {N} samples, after training, marked" in html
+    assert "no warm-up on the labels as they were given to compare with" in html
+
+
+def test_runs_of_earlier_versions_are_mapped_from_their_inputs(folder: Path) -> None:
     rng = np.random.default_rng(0)
     before, after = rng.normal(size=(N, 60)), np.eye(3)[np.arange(N) % 3] + 0.1 * rng.normal(size=(N, 3))
     np.savez(folder / "features.npz", rows=np.arange(N), before=before, after=after)
-    write_report(folder, figures=tmp_path / "figures")
-    assert (tmp_path / "figures" / "features.pdf").is_file()
+    html = write_report(folder).path.read_text(encoding="utf-8")
+    assert "inputs before training and after training" in html
+    assert "no features were kept after the warm-up" in html
+
+
+def test_features_that_cannot_be_read_are_said_to_be_damaged(folder: Path) -> None:
+    (folder / "features").mkdir()
+    (folder / "features" / "after-training.npz").write_bytes(b"PK no archive")
+    with pytest.raises(RunFolderError, match=r"after-training\.npz cannot be read"):
+        write_report(folder)
 
 
 def test_an_unfinished_run_is_reported_as_far_as_it_is(folder: Path) -> None:

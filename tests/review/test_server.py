@@ -1,5 +1,7 @@
 """What the review page is told, and what it can do."""
 
+import time
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -213,9 +215,20 @@ def test_pictures_are_made_once(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run("parquet"))
     first = page.client.get("/picture/tile/7")
     assert first.headers["content-type"] == "image/jpeg"
-    kept = list((page.desk.judged.run.folder / "thumbnails").iterdir())
+    kept = list((page.desk.judged.run.folder / "thumbnails").glob("7-160-*"))
     assert len(kept) == 1
     assert page.client.get("/picture/tile/7").content == first.content == kept[0].read_bytes()
+
+
+def test_pictures_of_the_next_suspects_are_made_ahead(make_run: MakeRun, open_page: OpenPage) -> None:
+    page = open_page(make_run("parquet"))
+    suspects = page.desk.judged.suspects
+    page.client.post("/api/next", json={}, params={"after": int(suspects[0])})
+    folder = page.desk.judged.run.folder / "thumbnails"
+    end = time.monotonic() + 20
+    while not all(list(folder.glob(f"{row}-640-*")) for row in suspects[2:5]):
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_vanished_pictures_are_counted_and_the_rest_works(make_run: MakeRun, open_page: OpenPage) -> None:

@@ -145,6 +145,26 @@ def test_the_chosen_round_comes_from_held_out_given_labels_and_never_from_the_te
     assert tested.summary_["test_accuracy_best_round_for_comparison_only"] == max(measured)
 
 
+def test_further_test_sets_are_watched_as_the_first_one_is() -> None:
+    images, given, true = noisy_digits(100)
+    watched = {"the same": (images, true), "all wrong": (images, (true + 1) % 10)}
+    run = quick(rounds=3).fit(images, given, test=(images, true), further_tests=watched)
+    for record in run.history_:
+        seen = record["further_test_accuracies"]
+        assert seen["the same"] == record["test_accuracy"] != seen["all wrong"]
+    further = run.summary_["further_tests"]
+    assert further["the same"] == {name: run.summary_[name] for name in further["the same"]}
+    with pytest.raises(ValueError, match="samples of shape"):
+        quick().fit(images, given, further_tests={"small": (images[:, :4, :4], true)})
+
+
+def test_read_only_arrays_are_taken_without_a_word(recwarn: pytest.WarningsRecorder) -> None:
+    images, given, _ = noisy_digits(60)
+    images.flags.writeable = False
+    quick(rounds=1).fit(images, given)
+    assert not [warning for warning in recwarn if "writable" in str(warning.message)]
+
+
 def test_held_out_samples_are_not_trained_on() -> None:
     images, given, _ = noisy_digits(100)
     run = quick(validation_fraction=0.2).fit(images, given)
@@ -176,6 +196,8 @@ def test_a_run_folder_holds_all_that_it_promises(tmp_path: Path) -> None:
         "refined_labels.parquet",
         "confidences/round-0002.parquet",
         "confidences/round-0003.parquet",
+        "features/after-warm-up.npz",
+        "features/after-training.npz",
         "checkpoints/last.pt",
         "checkpoints/previous.pt",
         "checkpoints/best.pt",

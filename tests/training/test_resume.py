@@ -25,10 +25,11 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "training_resume.py"
 def assert_same_run(first: Path, second: Path) -> None:
     for name in ("metrics.jsonl", "settings.json", "summary.json", "refined_labels.parquet"):
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
-    confidences = sorted(path.name for path in (first / "confidences").iterdir())
-    assert confidences == sorted(path.name for path in (second / "confidences").iterdir())
-    for name in confidences:
-        assert (first / "confidences" / name).read_bytes() == (second / "confidences" / name).read_bytes()
+    for part in ("confidences", "features"):
+        names = sorted(path.name for path in (first / part).iterdir())
+        assert names == sorted(path.name for path in (second / part).iterdir())
+        for name in names:
+            assert (first / part / name).read_bytes() == (second / part / name).read_bytes(), name
     for name in ("last.pt", "best.pt"):
         ours, theirs = (read_checkpoint(folder / "checkpoints" / name) for folder in (first, second))
         for one, other in zip(ours["networks"], theirs["networks"], strict=True):
@@ -100,6 +101,14 @@ def test_resuming_with_other_settings_or_data_shows_the_difference(tmp_path: Pat
         quick(out=tmp_path / "run", sharpen=3).fit(X, y)
     with pytest.raises(RunFolderError, match="data: "):
         quick(out=tmp_path / "run").fit(X[::-1], y)
+
+
+def test_killed_while_its_first_file_is_written_a_run_can_begin_again(tmp_path: Path) -> None:
+    X, y, _ = noisy_digits(60)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".settings.json.x1.json").write_text("{")
+    quick(out=tmp_path / "run", rounds=2).fit(X, y)
+    assert not list((tmp_path / "run").rglob(".*"))
 
 
 def test_a_finished_run_is_taken_up_without_training(tmp_path: Path) -> None:

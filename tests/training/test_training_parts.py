@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from laplaceconfidence.exceptions import DataFormatError
+from laplaceconfidence.files import differences
 from laplaceconfidence.training.augment.weak import WeakAugment
 from laplaceconfidence.training.batches import endless_batches, shuffled_batches, split_into_batches
 from laplaceconfidence.training.checkpoint import read_checkpoint, write_checkpoint
@@ -21,7 +22,7 @@ from laplaceconfidence.training.methods.interface import Phase
 from laplaceconfidence.training.methods.laplace import Laplace
 from laplaceconfidence.training.progress import Progress
 from laplaceconfidence.training.seeds import derived_seed, root_seed
-from laplaceconfidence.training.settings import TrainingSettings, differences
+from laplaceconfidence.training.settings import TrainingSettings
 from laplaceconfidence.training.views import Views, build_augmentations, input_statistics
 
 

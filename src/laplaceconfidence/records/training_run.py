@@ -1,8 +1,8 @@
 """A training run read back from its folder, without torch.
 
-``training.run_folder`` says what is written. Two files are read if they are there: ``truth.parquet`` (``id``,
-``true_label`` and ``split``, "train" or "test") where true labels are known, and ``features.npz`` with the
-features ``before`` and ``after`` training of the samples ``rows``.
+``training.run_folder`` says what is written. Two files are read besides, if they are there: ``truth.parquet``
+(``id``, ``true_label`` and ``split``, "train" or "test") where true labels are known, and ``features.npz`` of
+runs by earlier versions: the inputs ``before`` and the features ``after`` training of the samples ``rows``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -23,16 +24,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SETTINGS, METRICS, SUMMARY = "settings.json", "metrics.jsonl", "summary.json"
-TRUTH, FEATURES = "truth.parquet", "features.npz"
+TRUTH = "truth.parquet"
+WARM_UP_FEATURES, FINAL_FEATURES = "features/after-warm-up.npz", "features/after-training.npz"
+OLD_FEATURES = "features.npz"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnedFeatures:
-    """Features of some training samples before and after training."""
+    """Features of some training samples after training, and what they were before it.
+
+    ``before`` are features of a plainly trained network after ``warm_up_rounds``, or the raw inputs where
+    that is ``None``; it is ``None`` itself where the run had no plain training to compare with.
+    """
 
     rows: IntArray
-    before: FloatArray
     after: FloatArray
+    before: FloatArray | None = None
+    warm_up_rounds: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,14 +82,15 @@ class TrainingRun:
 
     @cached_property
     def features(self) -> LearnedFeatures | None:
-        path = self.folder / FEATURES
-        if not path.is_file():
-            return None
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return LearnedFeatures(arrays["rows"], arrays["before"], arrays["after"])
-        except (OSError, ValueError, KeyError, EOFError) as error:
-            raise RunFolderError(f"{path} cannot be read ({error}): the run is damaged.") from error
+        """Of at most 5,000 training samples; ``None`` while the run is not finished."""
+        final = _read_arrays(self.folder / FINAL_FEATURES, "rows", "features")
+        if final is None:
+            old = _read_arrays(self.folder / OLD_FEATURES, "rows", "before", "after")
+            return None if old is None else LearnedFeatures(old["rows"], old["after"], old["before"])
+        plain = _read_arrays(self.folder / WARM_UP_FEATURES, "rows", "features", "rounds")
+        if plain is None:
+            return LearnedFeatures(final["rows"], final["features"])
+        return LearnedFeatures(final["rows"], final["features"], plain["features"], int(plain["rounds"]))
 
     def _table(self, name: str) -> pd.DataFrame | None:
         path = self.folder / name
@@ -101,12 +110,6 @@ def write_truth(folder: Path, ids: Any, true_labels: Any, *, test_labels: Any = 
     if parts:
         with replacing(folder / TRUTH) as temporary:
             pd.concat(parts).dropna(subset=["true_label"]).to_parquet(temporary, index=False)
-
-
-def write_features(folder: Path, features: LearnedFeatures) -> None:
-    """Keep features of some samples for the maps of a report."""
-    with replacing(folder / FEATURES) as temporary:
-        np.savez_compressed(temporary, rows=features.rows, before=features.before, after=features.after)
 
 
 def is_training_run(folder: Path) -> bool:
@@ -136,6 +139,16 @@ def _read_lines(path: Path) -> list[dict[str, Any]]:
     try:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, ValueError) as error:
+        raise RunFolderError(f"{path} cannot be read ({error}): the run is damaged.") from error
+
+
+def _read_arrays(path: Path, *names: str) -> dict[str, Any] | None:
+    if not path.is_file():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in names}
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise RunFolderError(f"{path} cannot be read ({error}): the run is damaged.") from error
 
 

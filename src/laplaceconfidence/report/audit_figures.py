@@ -26,7 +26,7 @@ def confidence_histogram(judged: Judgements) -> Drawing:
     flagged = judged.flagged[judged.is_labelled]
 
     def draw(theme: Theme) -> Figure:
-        figure, (axes,) = new_figure(5.8, 2.7)
+        figure, (axes,) = new_figure(5.2, 2.5)
         parts = [confidence[~flagged], confidence[flagged]]
         axes.hist(
             parts,
@@ -59,8 +59,9 @@ def confusion(judged: Judgements) -> Drawing:
     more = len(judged.class_names) - len(order)
 
     def draw(theme: Theme) -> Figure:
-        side = 2.4 + 0.3 * len(order)
-        figure, (axes,) = new_figure(min(side + 1.2, 9.5), min(side, 8.3))
+        names_need = 0.07 * min(LONGEST_NAME, max(map(len, names)))
+        side = min(1.0 + 0.29 * len(order) + names_need, 8.3)
+        figure, (axes,) = new_figure(max(side, 2.6), side)
         draw_matrix(axes, part, names, theme)
         axes.set_xlabel("suggested")
         axes.set_ylabel("given")
@@ -87,20 +88,25 @@ def worst_classes(counts: IntArray) -> IntArray:
     return order
 
 
+def shortened(name: str) -> str:
+    """A class name as long as a figure has room for."""
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+
+
 def draw_matrix(axes: Axes, counts: IntArray, names: list[str], theme: Theme) -> None:
     """Counts as shades of one colour, zero left blank; numbers where there is room for them."""
     from matplotlib.patches import Rectangle
 
     n, most = len(names), max(1, int(counts.max(initial=0)))
     for i, j in zip(*np.nonzero(counts), strict=True):
-        shade = 0.08 + 0.67 * counts[i, j] / most
+        shade = 0.07 + 0.43 * counts[i, j] / most  # numbers stand out from all shades, on light and dark
         axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, facecolor=theme.trusted, alpha=shade, linewidth=0))
         if n <= CLASSES_WITH_NUMBERS:
             axes.text(j, i, f"{counts[i, j]}", ha="center", va="center", size=8)
     axes.set_aspect("equal")
     axes.set_xlim(-0.5, n - 0.5)
     axes.set_ylim(n - 0.5, -0.5)
-    labels = [name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…" for name in names]
+    labels = [shortened(name) for name in names]
     axes.set_xticks(range(n), labels, rotation=90 if max(map(len, labels), default=0) > 2 else 0)
     axes.set_yticks(range(n), labels)
     axes.set_xticks(np.arange(n + 1) - 0.5, minor=True)

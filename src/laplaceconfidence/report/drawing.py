@@ -34,18 +34,23 @@ class Theme:
     soft: str
     trusted: str
     suspect: str
+    ground: str  # what is behind the figure
 
 
-PAPER = Theme(ink="#1b1f24", soft="#8a939d", trusted="#0072b2", suspect="#e69f00")
-_STAND_INS = Theme(ink="#010203", soft="#010204", trusted="#010205", suspect="#010206")
+PAPER = Theme(ink="#1b1f24", soft="#8a939d", trusted="#0072b2", suspect="#e69f00", ground="#ffffff")
+_STAND_INS = Theme(ink="#010203", soft="#010204", trusted="#010205", suspect="#010206", ground="#010207")
 _VARIABLES = {
     "#010203": "var(--ink)",
     "#010204": "var(--figure-line)",
     "#010205": "var(--trusted)",
     "#010206": "var(--suspect)",
+    "#010207": "var(--card)",
 }
 
-_ENLARGED = 1.75  # pixels of the page for a point of the figure, where there is room
+# Pixels of the page for a point of the figure: where there is room, and at least. On a phone a wide figure is
+# scrolled rather than shrunk until nobody can read it.
+_ENLARGED, _LEAST, _LEAST_IF_WIDE = 1.75, 0.8, 1.15
+_WIDE = 450  # points
 
 Draw = Callable[[Theme], "Figure"]
 
@@ -130,10 +135,11 @@ def _for_page(svg: str, name: str) -> str:
     svg = re.sub(r"font-family: [^;\"]*|(font: [^;\"]*px) [^;\"]*", _page_font, svg)
     for stand_in, variable in _VARIABLES.items():
         svg = svg.replace(stand_in, variable)
-    widest = f"{_ENLARGED * float(width[1]):.0f}px" if width else "100%"
-    return svg.replace(
-        "<svg", f'<svg aria-hidden="true" focusable="false" style="width:min(100%,{widest})"', 1
-    )
+    assert width is not None  # matplotlib always writes it
+    points = float(width[1])
+    least = points * (_LEAST_IF_WIDE if points > _WIDE else _LEAST)
+    style = f"width:min(100%,{_ENLARGED * points:.0f}px);min-width:{least:.0f}px"
+    return svg.replace("<svg", f'<svg aria-hidden="true" focusable="false" style="{style}"', 1)
 
 
 def _page_font(found: re.Match[str]) -> str:

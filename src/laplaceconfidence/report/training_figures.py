@@ -1,4 +1,4 @@
-"""The figures of a training run: curves, confidences over rounds, confusions and features."""
+"""The figures of a training run: curves, confidences over rounds and confusions."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ import numpy as np
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.evaluation.metrics import f1_at
 from laplaceconfidence.records.training_run import TrainingRun
-from laplaceconfidence.report.audit_figures import MOST_CLASSES, draw_matrix
+from laplaceconfidence.report.audit_figures import CLASSES_WITH_NUMBERS, MOST_CLASSES, draw_matrix
 from laplaceconfidence.report.drawing import PALETTE, Drawing, Theme, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-MOST_POINTS = 5_000
-_MARKS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 
 
 def accuracy_curves(run: TrainingRun) -> Drawing | None:
@@ -30,7 +27,7 @@ def accuracy_curves(run: TrainingRun) -> Drawing | None:
         return None
 
     def draw(theme: Theme) -> Figure:
-        figure, (axes,) = new_figure(5.8, 2.8)
+        figure, (axes,) = new_figure(5.2, 2.6)
         for (words, (rounds, values)), colour, style in zip(
             curves.items(), (theme.trusted, theme.suspect), ("-", "--"), strict=False
         ):
@@ -56,7 +53,7 @@ def loss_curves(run: TrainingRun) -> Drawing | None:
         return None
 
     def draw(theme: Theme) -> Figure:
-        figure, (axes,) = new_figure(5.8, 2.6)
+        figure, (axes,) = new_figure(5.2, 2.4)
         colours, styles = (theme.trusted, theme.suspect, *PALETTE), ("-", "--", ":", "-.")
         for index, (network, losses) in enumerate(sorted(by_network.items())):
             means = [float(np.mean(values)) for values in losses.values()]
@@ -84,7 +81,7 @@ def confidence_over_rounds(run: TrainingRun) -> Drawing | None:
     def draw(theme: Theme) -> Figure:
         from matplotlib.colors import PowerNorm
 
-        figure, (axes,) = new_figure(5.8, 2.8)
+        figure, (axes,) = new_figure(5.2, 2.6)
         image = axes.imshow(
             shares.T,
             origin="lower",
@@ -110,7 +107,7 @@ def confidence_over_rounds(run: TrainingRun) -> Drawing | None:
 
 def f1_over_rounds(run: TrainingRun) -> Drawing | None:
     """F1 of telling wrong from right labels by a confidence below one half, where the truth is known."""
-    refined, truth = run.refined_labels, _truth(run, "train")
+    refined, truth = run.refined_labels, true_labels(run, "train")
     if refined is None or truth is None or not run.confidences:
         return None
     given = refined.set_index("id")["given_label"]
@@ -124,7 +121,7 @@ def f1_over_rounds(run: TrainingRun) -> Drawing | None:
         return None
 
     def draw(theme: Theme) -> Figure:
-        figure, (axes,) = new_figure(5.8, 2.4)
+        figure, (axes,) = new_figure(5.2, 2.2)
         axes.plot(list(scores), list(scores.values()), color=theme.trusted, marker="o", markersize=3)
         _by_round(axes)
         axes.set_ylabel("F1")
@@ -142,7 +139,7 @@ def confusions(run: TrainingRun) -> Drawing | None:
     if refined is None or predictions is None:
         return None
     names = [name.removeprefix("p_") for name in predictions.columns if name.startswith("p_")][:MOST_CLASSES]
-    truth, test_truth = _truth(run, "train"), _truth(run, "test")
+    truth, test_truth = true_labels(run, "train"), true_labels(run, "test")
     panels: list[tuple[str, str, IntArray]] = []
     against = refined.set_index("id")["given_label"] if truth is None else truth
     row_words = "given label" if truth is None else "true label"
@@ -156,7 +153,7 @@ def confusions(run: TrainingRun) -> Drawing | None:
         panels.append(("test predictions", "true label", counts))
 
     def draw(theme: Theme) -> Figure:
-        side = min(3.4, 1.6 + 0.22 * len(names))
+        side = min(2.7 if len(names) <= CLASSES_WITH_NUMBERS else 3.4, 1.4 + 0.2 * len(names))
         figure, axes = new_figure(max(4.2, (side + 0.4) * len(panels)), side + 0.5, len(panels))
         for (title, words, counts), one in zip(panels, axes, strict=True):
             draw_matrix(one, counts, names, theme)
@@ -171,60 +168,6 @@ def confusions(run: TrainingRun) -> Drawing | None:
         f"{title} {np.trace(c) / max(1, c.sum()):.1%} on the diagonal" for title, _, c in panels
     )
     return Drawing("confusions", "Confusions", f"Confusion matrices: {right}.", draw)
-
-
-def feature_maps(run: TrainingRun) -> Drawing | None:
-    """t-SNE of the features before and after training, coloured by true (or given) label."""
-    features, refined = run.features, run.refined_labels
-    if features is None or refined is None:
-        return None
-    chosen = np.random.default_rng(0).permutation(len(features.rows))[:MOST_POINTS]
-    ids = refined["id"].to_numpy()[features.rows[chosen]]
-    truth = _truth(run, "train")
-    labels = refined.set_index("id")["given_label"] if truth is None else truth
-    classes = labels.loc[ids].astype(str).to_numpy()
-    maps = [("before", embedded(features.before[chosen])), ("after", embedded(features.after[chosen]))]
-    names = sorted(set(classes))
-
-    def draw(theme: Theme) -> Figure:
-        figure, axes = new_figure(8.2, 4.1, 2)
-        for (title, points), one in zip(maps, axes, strict=True):
-            for index, name in enumerate(names):
-                own = classes == name
-                one.scatter(
-                    points[own, 0],
-                    points[own, 1],
-                    s=7,
-                    color=PALETTE[index % len(PALETTE)],
-                    marker=_MARKS[index % len(_MARKS)],
-                    linewidths=0,
-                    label=name,
-                    rasterized=True,
-                )
-            one.set_title(f"{title} training")
-            one.set_xticks([])
-            one.set_yticks([])
-        if len(names) <= 20:
-            handles, texts = axes[0].get_legend_handles_labels()
-            figure.legend(handles, texts, loc="outside lower center", ncols=10, fontsize=8, markerscale=1.6)
-        return figure
-
-    words = "given" if truth is None else "true"
-    alt = f"t-SNE maps of {len(chosen):,} samples before and after training, marked by their {words} label."
-    return Drawing("features", "Features before and after", alt, draw)
-
-
-def embedded(features: FloatArray) -> FloatArray:
-    """(n, 2) t-SNE of features; the same every time."""
-    from sklearn.decomposition import PCA
-    from sklearn.manifold import TSNE
-
-    flat = features.reshape(len(features), -1).astype(np.float32)
-    if flat.shape[1] > 50:
-        flat = PCA(50, random_state=0).fit_transform(flat) if len(flat) > 50 else flat
-    perplexity = min(30.0, max(2.0, (len(flat) - 1) / 3))
-    points: FloatArray = TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(flat)
-    return points
 
 
 def _by_round(axes: Axes) -> None:
@@ -246,7 +189,7 @@ def _mean_confidence(table: pd.DataFrame) -> FloatArray:
     return means
 
 
-def _truth(run: TrainingRun, split: str) -> Any:
+def true_labels(run: TrainingRun, split: str) -> Any:
     """True labels by id, ``None`` where they are not known."""
     truth = run.truth
     if truth is None:

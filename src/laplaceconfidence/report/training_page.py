@@ -12,15 +12,14 @@ from laplaceconfidence.report.training_figures import (
     confidence_over_rounds,
     confusions,
     f1_over_rounds,
-    feature_maps,
     loss_curves,
 )
+from laplaceconfidence.report.training_maps import feature_maps, maps_note
 from laplaceconfidence.stages import stage
 
 _NOTES = {
     "accuracy": "The round is chosen by the held-out part of the given labels; the test set only watches.",
     "confidence": "Each column is the histogram of one round, mean of the networks.",
-    "features": "t-SNE of the inputs as they are, and of what the last layer of the network is given.",
     "f1": "A label is called wrong where its confidence is below one half.",
 }
 
@@ -37,10 +36,11 @@ def training_page(run: TrainingRun) -> TrainingPage:
     makers = (accuracy_curves, loss_curves, confidence_over_rounds, f1_over_rounds, confusions, feature_maps)
     with stage("figures"):
         drawings = [drawing for make in makers if (drawing := make(run)) is not None]
+    notes = {**_NOTES, "features": maps_note(run)}
     content = {
         "headline": _headline(run),
         "facts": _facts(run),
-        "sections": [(drawing.name, _NOTES.get(drawing.name, "")) for drawing in drawings],
+        "sections": [(drawing.name, notes.get(drawing.name, "")) for drawing in drawings],
         "settings": _flat(run.settings),
         "is_finished": run.summary is not None,
     }

@@ -112,4 +112,4 @@ class Describer:
 
 
 def _number(value: float) -> float | None:
-    return None if np.isnan(value) else round(float(value), 6)
+    return None if np.isnan(value) else float(value)

@@ -12,17 +12,20 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, PackageLoader, select_autoescape
 from pydantic import BaseModel, ConfigDict, Field
 
+from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 from laplaceconfidence.records.thumbnails import Thumbnails
 from laplaceconfidence.review.describe import Describer
 from laplaceconfidence.review.desk import ReviewDesk
 from laplaceconfidence.review.guard import Access, Guard
+from laplaceconfidence.review.pictures_ahead import PicturesAhead
 from laplaceconfidence.review.queues import Show, View, Wanted
 from laplaceconfidence.review.store import BusyStoreError, StaleDecisionError
 
 TILES_ON_A_PAGE = 50
 TILES_IN_A_PREVIEW = 24
 MOST_PAIRS = 500
+PICTURES_AHEAD = 3
 SIZES = {"tile": 160, "large": 640}  # pixels of the longer side
 _HERE = Path(__file__).parent
 
@@ -82,12 +85,21 @@ def create_app(desk: ReviewDesk, access: Access, *, reviewer: str) -> Guard:
     judged = desk.judged
     thumbnails = Thumbnails(judged)
     describer = Describer(desk, thumbnails)
+    ahead = PicturesAhead(lambda row: thumbnails.of(row, SIZES["large"]))
     n_lost = thumbnails.n_lost()
     templates = Environment(
         loader=PackageLoader("laplaceconfidence.review"), autoescape=select_autoescape(default=True)
     )
     app.mount("/static", StaticFiles(directory=_HERE / "static"))
     _report_errors(app, describer, desk)
+
+    def look_ahead(rows: IntArray) -> None:
+        if thumbnails.are_pictures:
+            ahead.want(rows[:PICTURES_AHEAD].tolist())
+
+    # What is read or made when first needed is needed now, not when somebody waits for the first sample.
+    look_ahead(judged.suspects)
+    describer.sample(0, None)
 
     def shown(wanted: Wanted, row: int | None) -> dict[str, Any]:
         """A sample with its place in the queue, and how far the review is."""
@@ -96,6 +108,7 @@ def create_app(desk: ReviewDesk, access: Access, *, reviewer: str) -> Guard:
         position = None
         if row is not None and len(at := (rows == row).nonzero()[0]):
             position = int(at[0]) + 1
+        look_ahead(rows[position or 0 :])
         return {
             "sample": None if row is None else describer.sample(row, progress.calibration),
             "position": position,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,7 @@ def split_validation(labels: IntArray, fraction: float, seed: int) -> tuple[Tens
 def build_task(
     data: TrainingData,
     test: TestSet | None,
+    further_tests: Mapping[str, TestSet],
     method: Method,
     settings: TrainingSettings,
     *,
@@ -56,8 +57,10 @@ def build_task(
 ) -> Task:
     """Everything a run needs, with networks as ``settings.seed`` makes them."""
     team = Team.current()
-    if test is not None and test.samples.shape != data.samples.shape:
-        raise must_be("test", f"made of samples of shape {data.samples.shape}, as 'X'", test.samples.shape)
+    for watched in (*([test] if test else []), *further_tests.values()):
+        if watched.samples.shape != data.samples.shape:
+            rule = f"made of samples of shape {data.samples.shape}, as 'X'"
+            raise must_be("test", rule, watched.samples.shape)
     train_rows, validation_rows = split_validation(data.labels, validation_fraction, settings.seed)
     augmentations = build_augmentations(weak, strong, data.samples.shape)
     mean, deviation = _statistics(data.samples, train_rows, settings.seed)
@@ -84,6 +87,7 @@ def build_task(
         device=device,
         team=team,
         test=test,
+        further_tests=further_tests,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -182,12 +182,19 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         self.checkpoint_seconds = checkpoint_seconds
 
     def fit(
-        self, X: Any, y: Any = None, *, test: Any = None, listeners: Sequence[RoundListener] = ()
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        test: Any = None,
+        further_tests: Mapping[str, Any] | None = None,
+        listeners: Sequence[RoundListener] = (),
     ) -> Self:
         """Train on arrays ``X`` with labels ``y``, on a NoisyDataset, or on a dataset of ``(input, label)``.
 
         Images are (n, height, width) or (n, height, width, channels), feature vectors (n, d). The accuracy on
-        ``test`` (a pair, a NoisyDataset or a dataset) is reported after every round and used for nothing.
+        ``test`` (a pair, a NoisyDataset or a dataset) is reported after every round and used for nothing, and
+        so are those of ``further_tests``, by their names.
         ``listeners`` are called with what was measured after every round.
         """
         device = choose_device(self.device)
@@ -211,7 +218,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         with torch_threads(self.n_jobs):
             task = build_task(
                 data,
-                self._test_set(test, data, device),
+                None if test is None else self._test_set(test, data, device),
+                {name: self._test_set(more, data, device) for name, more in (further_tests or {}).items()},
                 method,
                 settings,
                 network=self.network,
@@ -296,9 +304,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
                 return int(stored["training"]["seed"])
         return root_seed(self.random_state)
 
-    def _test_set(self, test: Any, data: TrainingData, device: torch.device) -> TestSet | None:
-        if test is None:
-            return None
+    def _test_set(self, test: Any, data: TrainingData, device: torch.device) -> TestSet:
         X, y = test if isinstance(test, tuple) else (test, None)
         found = training_data(
             X,

@@ -128,9 +128,8 @@ class ImageFiles(Dataset[tuple[Any, int]]):
 def _numeric(array: Any) -> Any:
     if array.dtype.kind not in "fiub":
         raise must_be("X", "numeric", str(array.dtype), "Embed or encode text and categories first.")
-    if array.dtype == np.uint8:
-        return np.ascontiguousarray(array)
-    return np.ascontiguousarray(array, dtype=np.float32)
+    kept = array.dtype if array.dtype == np.uint8 else np.float32
+    return np.require(array, dtype=kept, requirements=["C", "W"])  # torch warns of what it cannot write to
 
 
 def _samples_of(data: NoisyDataset, device: torch.device, n_workers: int, image_size: ImageSize) -> Samples:

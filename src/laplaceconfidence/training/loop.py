@@ -15,6 +15,12 @@ from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.stages import stage
 from laplaceconfidence.training.embed import autocast
 from laplaceconfidence.training.guards import Guards, check_batches
+from laplaceconfidence.training.kept_features import (
+    AFTER_TRAINING,
+    AFTER_WARM_UP,
+    end_of_plain_training,
+    shown_rows,
+)
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem
 from laplaceconfidence.training.progress import Progress
 from laplaceconfidence.training.run_folder import RunFolder
@@ -23,7 +29,7 @@ from laplaceconfidence.training.settings import TrainingSettings
 from laplaceconfidence.training.step import Step
 from laplaceconfidence.training.steps import index_batches, steps
 from laplaceconfidence.training.stopping import Interrupted, StopRequest, stop_on_signals
-from laplaceconfidence.training.task import Task
+from laplaceconfidence.training.task import Task, TestSet
 
 RoundListener = Callable[[Mapping[str, Any]], None]
 """Told what was measured in every round, when it is over."""
@@ -62,6 +68,7 @@ class Loop:
         self._scaler = torch.amp.GradScaler(task.device.type, enabled=settings.precision == "float16")
         self._guards = Guards(task.class_names)
         self._stop = StopRequest()
+        self._end_of_plain_training = end_of_plain_training(method, settings.rounds)
         self._saved_at = time.monotonic()
         given = self._train_labels[self._train_labels != MISSING]
         self._given_counts = torch.from_numpy(np.bincount(given, minlength=self.problem.n_classes))
@@ -84,6 +91,7 @@ class Loop:
                 advance(1)
         if self.best_weights is not None:
             self._load_weights(self.best_weights)
+        self._keep_features(AFTER_TRAINING)
         return self.progress
 
     # Rounds and phases
@@ -107,6 +115,8 @@ class Loop:
 
     def _make_plan(self, phase: Phase) -> Plan:
         progress, task = self.progress, self.task
+        if (progress.round, progress.phase) == self._end_of_plain_training:
+            self._keep_features(AFTER_WARM_UP)
         observed = {
             network: task.observe(network, self.settings, task.train_rows) for network in phase.evidence
         }
@@ -202,8 +212,11 @@ class Loop:
                 self.best_weights = [_copied(network.module.state_dict()) for network in task.networks]
                 self._best_is_saved = False
         if task.test is not None:
-            rows = torch.arange(len(task.test.samples))
-            record["test_accuracy"] = self._accuracy(rows, task.test.labels, task.test.samples)
+            record["test_accuracy"] = self._test_accuracy(task.test)
+        if task.further_tests:
+            record["further_test_accuracies"] = {
+                name: self._test_accuracy(test) for name, test in task.further_tests.items()
+            }
         self._write_round(record, seconds)
         progress.finish_round(record, seconds)
         is_last = progress.round == self.settings.rounds
@@ -217,6 +230,9 @@ class Loop:
         predicted = self.task.mean_probabilities(predictors, self.settings, rows, samples).argmax(axis=1)
         return float((predicted == labels)[labels != MISSING].mean())
 
+    def _test_accuracy(self, test: TestSet) -> float:
+        return self._accuracy(torch.arange(len(test.samples)), test.labels, test.samples)
+
     def _write_round(self, record: Mapping[str, Any], seconds: float) -> None:
         if self._folder is None:
             return
@@ -227,6 +243,15 @@ class Loop:
             self._folder.write_confidences(progress.round, columns)
         self._folder.write_metrics([*progress.history, record])
         self._folder.write_timings([*progress.seconds, seconds])
+
+    def _keep_features(self, moment: str) -> None:
+        """Features of some training samples for the report; all processes take part, the first one writes."""
+        if self._saved_in is None:
+            return
+        rows = shown_rows(self.task.train_rows, self.settings.seed)
+        features = self.task.observe(self.method.predictors[0], self.settings, rows).features
+        if self._folder is not None:
+            self._folder.write_features(moment, rows.numpy(), features, rounds=self.progress.round)
 
     # Checkpoints
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,10 +65,24 @@ def summarise(loop: Loop) -> dict[str, Any]:
         summary["validation_accuracy"] = best["validation_accuracy"]
     if history and "test_accuracy" in history[-1]:
         accuracies = [record["test_accuracy"] for record in history]
-        summary["test_accuracy_of_chosen_round"] = accuracies[summary["chosen_round"] - 1]
-        summary["test_accuracy_mean_of_last_rounds"] = float(np.mean(accuracies[-LAST_ROUNDS:]))
-        summary["test_accuracy_best_round_for_comparison_only"] = max(accuracies)
+        summary |= _watched(accuracies, summary["chosen_round"])
+    if loop.task.further_tests:
+        summary["further_tests"] = {
+            name: _watched(
+                [record["further_test_accuracies"][name] for record in history], summary["chosen_round"]
+            )
+            for name in loop.task.further_tests
+        }
     return summary
+
+
+def _watched(accuracies: Sequence[float], chosen_round: int) -> dict[str, float]:
+    """What a test set saw of a run."""
+    return {
+        "test_accuracy_of_chosen_round": accuracies[chosen_round - 1],
+        "test_accuracy_mean_of_last_rounds": float(np.mean(accuracies[-LAST_ROUNDS:])),
+        "test_accuracy_best_round_for_comparison_only": max(accuracies),
+    }
 
 
 def write_results(folder: RunFolder | None, loop: Loop, results: Results, summary: Mapping[str, Any]) -> None:

@@ -4,6 +4,8 @@ settings.json                   every setting as resolved, and what the data was
 metrics.jsonl                   one line a round; the same for an interrupted and an uninterrupted run
 timings.jsonl                   seconds of each round
 confidences/round-0016.parquet  id and the confidence each network was trained with
+features/after-warm-up.npz      penultimate features of at most 5,000 training samples after plain training
+features/after-training.npz     the same of the chosen networks
 checkpoints/last.pt             to go on from; previous.pt is the one before it
 checkpoints/best.pt             the weights that did best on the held-out part of the given labels
 predictions.parquet             class probabilities of every training sample, and of the test set
@@ -20,13 +22,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.exceptions import DataFormatError, LaplaceConfidenceWarning, RunFolderError
-from laplaceconfidence.files import replacing, write_json
+from laplaceconfidence.files import differences, replacing, write_json
 from laplaceconfidence.training.checkpoint import read_checkpoint, write_checkpoint
-from laplaceconfidence.training.settings import differences
 
 
 class RunFolder:
@@ -41,27 +44,28 @@ class RunFolder:
                     f"The run folder {self.path} must be a folder. There is a file of that name."
                 )
             if (stored := stored_settings(self.path)) is None:
-                if self.path.exists() and any(self.path.iterdir()):
+                if self.path.exists() and not all(map(_is_first_file, self.path.iterdir())):
                     raise RunFolderError(
                         f"The run folder {self.path} must be new, empty or hold a run. It holds something "
                         "else: choose another folder."
                     )
-                (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
-                (self.path / "confidences").mkdir(exist_ok=True)
+                # Before anything else, so that a run killed right now leaves a folder that it can go on in.
+                self.path.mkdir(parents=True, exist_ok=True)
                 write_json(self.path / "settings.json", resolved)
-                return
-            self._remove_leftovers()
-            if changed := differences(stored, resolved):
+            elif changed := differences(stored, resolved):
                 raise RunFolderError(
                     f"The run in {self.path} has other settings and cannot be resumed with these:\n  "
                     + "\n  ".join(changed)
                     + "\nUse its settings to go on, or another folder for a new run."
                 )
+            self._remove_leftovers()
+            for part in ("checkpoints", "confidences", "features"):
+                (self.path / part).mkdir(exist_ok=True)
 
     def _remove_leftovers(self) -> None:
         """Files that a killed process was still writing, under their temporary names."""
         for path in self.path.rglob(".*"):
-            if path.suffix in (".pt", ".json", ".jsonl", ".parquet"):
+            if path.suffix in (".pt", ".json", ".jsonl", ".parquet", ".npz"):
                 path.unlink()
 
     @property
@@ -101,6 +105,13 @@ class RunFolder:
         """One column a network, besides the ids."""
         self.write_table(f"confidences/round-{round + 1:04d}.parquet", columns)
 
+    def write_features(self, moment: str, rows: IntArray, features: FloatArray, *, rounds: int) -> None:
+        """What a network made of the samples ``rows`` after so many rounds."""
+        path = self.path / "features" / f"{moment}.npz"
+        numbers = features.astype(np.float32)
+        with _disk_errors(path), replacing(path) as temporary:
+            np.savez_compressed(temporary, rows=rows, features=numbers, rounds=np.int64(rounds))
+
     def write_table(self, name: str, columns: Mapping[str, Any]) -> None:
         with _disk_errors(path := self.path / name), replacing(path) as temporary:
             pq.write_table(pa.table(dict(columns)), temporary)
@@ -135,6 +146,11 @@ def stored_settings(path: str | Path) -> dict[str, Any] | None:
     except json.JSONDecodeError as error:
         raise DataFormatError(f"The settings in {file} are not JSON: {error}.") from error
     return settings
+
+
+def _is_first_file(entry: Path) -> bool:
+    """Whether ``entry`` is what is left of a run that was killed while it wrote its settings."""
+    return entry.name.startswith(".settings.json.")
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -44,6 +44,7 @@ class Task:
     device: torch.device
     team: Team
     test: TestSet | None = None
+    further_tests: Mapping[str, TestSet] = field(default_factory=dict)  # by name
 
     def observe(
         self, network: int, settings: TrainingSettings, rows: Tensor, samples: Samples | None = None

@@ -1,7 +1,7 @@
 // Another class by typing, and many suggestions at once after a look at them.
 
 import { get, post } from "./api.js";
-import { byId, element, look, toast } from "./dom.js";
+import { byId, element, look, quoted, toast } from "./dom.js";
 import { caption } from "./grid.js";
 import { state, who } from "./state.js";
 
@@ -56,7 +56,7 @@ export async function openBulk(taken) {
   const pairs = (await get("/api/pairs?view=worst")).filter((pair) => pair.n_left > 0);
   if (!pairs.length) { toast("No suspects are left to take."); return; }
   const select = byId("bulk-pair");
-  const name = (code) => state.classes[code];
+  const name = (code) => quoted(state.classes[code]);
   select.replaceChildren(...pairs.map((pair) => element("option", { value: `${pair.given},${pair.suggested}` },
     `${name(pair.given)} → ${name(pair.suggested)} (${pair.n_left})`)));
   if (state.queue.given !== null) select.value = `${state.queue.given},${state.queue.suggested}`;
@@ -70,7 +70,7 @@ export async function openBulk(taken) {
     offer = { given, suggested, min_probability: least, fingerprint: answer.fingerprint };
     const rest = answer.n - answer.tiles.length;
     byId("bulk-count").textContent = answer.n
-      ? `${answer.n.toLocaleString("en")} labels would change from ${name(given)} to ${name(suggested)}${rest > 0 ? `; the surest ${answer.tiles.length} are shown` : ""}.`
+      ? `${answer.n === 1 ? "1 label" : `${answer.n.toLocaleString("en")} labels`} would change from ${name(given)} to ${name(suggested)}${rest > 0 ? `; the surest ${answer.tiles.length} are shown` : ""}.`
       : `No undecided suspect of this pair is that sure${answer.surest === null ? "" : `; the surest has ${answer.surest.toFixed(3)}`}.`;
     byId("bulk-tiles").replaceChildren(...answer.tiles.map((sample) => element("div", { class: "tile" }, look(sample, "tile"), caption(sample))));
     byId("bulk-take").disabled = answer.n === 0;

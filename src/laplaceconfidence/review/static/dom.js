@@ -19,12 +19,18 @@ export const byId = (id) => document.getElementById(id);
 export function percent(share, digits = 0) {
   if (share === null || share === undefined) return "–";
   const value = 100 * share;
-  if (value > 0 && value < 1) return digits ? `${value.toFixed(digits)}%` : "<1%";
-  if (value > 99 && value < 100) return digits ? `${value.toFixed(digits)}%` : ">99%";
-  return `${value.toFixed(digits)}%`;
+  const shown = value.toFixed(digits);
+  const least = (10 ** -digits).toFixed(digits);
+  // What is nearly none or nearly all is not rounded to it.
+  if (value > 0 && Number(shown) < Number(least)) return `<${least}%`;
+  if (value < 100 && Number(shown) > 100 - Number(least)) return `>${(100 - Number(least)).toFixed(digits)}%`;
+  return `${shown}%`;
 }
 
 export const label = (name) => (name === null ? "no label" : name);
+
+// A class name within a sentence: whichever way it is written, the words around it stay where they are.
+export const quoted = (name) => `\u2068${label(name)}\u2069`;
 
 let hiding = 0;
 export function toast(text, bad = false) {
@@ -45,7 +51,7 @@ export function look(sample, size) {
   const box = element("div", { class: "look" }, image);
   image.addEventListener("load", () => image.classList.toggle("coarse", image.naturalWidth <= 64));
   image.addEventListener("error", () => {
-    box.replaceChildren(element("div", { class: "lost" }, "The picture cannot be shown: it moved, vanished or is damaged."));
+    box.replaceChildren(element("div", { class: "lost" }, size === "tile" ? "no picture" : "The picture cannot be shown: it moved, vanished or is damaged."));
   });
   return box;
 }

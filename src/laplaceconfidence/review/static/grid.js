@@ -74,7 +74,7 @@ function mark(one, on) {
 function countMarked() {
   const n = document.querySelectorAll('#stage .tile[aria-selected="true"]').length;
   const box = byId("marked");
-  if (box) box.textContent = n ? `${n} marked` : "Space marks, arrows move";
+  if (box) box.textContent = n ? `${n} marked` : "Space or a click marks";
   for (const button of document.querySelectorAll("[data-many]")) button.disabled = n === 0;
 }
 
@@ -90,8 +90,9 @@ function tile(sample, open) {
 }
 
 export function caption(sample) {
-  return element("span", { class: "caption" }, element("span", { class: "given" }, label(sample.given)), " → ",
-    element("span", { class: "suggested" }, label(sample.suggested)), " ", element("span", { class: "p" }, percent(sample.probability)));
+  const name = (kind) => element("span", { class: kind, dir: "auto", title: label(sample[kind]) }, label(sample[kind]));
+  return element("span", { class: "caption" }, name("given"), " → ", name("suggested"), " ",
+    element("span", { class: "p" }, percent(sample.probability)));
 }
 
 const stamp = (sample) => element("span", { class: "stamp" }, STAMPS[sample.verdict]);

@@ -2,10 +2,10 @@
 
 import { get, post } from "./api.js";
 import { chooseOther, openBulk } from "./dialogs.js";
-import { byId, element, toast } from "./dom.js";
+import { byId, element, quoted, toast } from "./dom.js";
 import { chosenTiles, moveFocus, showGrid, toggleMark, updateTiles } from "./grid.js";
 import { showProgress } from "./progress.js";
-import { showSample } from "./sample.js";
+import { SAID, showSample } from "./sample.js";
 import { recall, remember, state, who } from "./state.js";
 
 const VERDICT_KEYS = { k: "keep", s: "suggestion", u: "unsure", n: "none" };
@@ -63,7 +63,8 @@ function decide(verdict, label = null) {
     const answer = await post("/api/decisions", {
       row: sample.row, verdict, label, version: sample.version, who: who(), queue: state.queue,
     });
-    toast(`Stored: ${sample.given ?? "no label"} → ${answer.stored.decided.label ?? verdict}`);
+    const { verdict: stored, decided } = answer.stored;
+    toast(stored === "keep" ? `Stored: ${quoted(sample.given)} kept` : `Stored: ${quoted(sample.given)} → ${decided.label === null ? SAID[stored].toLowerCase() : quoted(decided.label)}`);
     if (state.queue.show !== "undecided") show(await post(`/api/sample/${sample.row}`, state.queue));
     else show(answer);
   });
@@ -125,7 +126,7 @@ function switchLayout(layout) {
 async function listPairs() {
   const pairs = await get(`/api/pairs?view=${state.queue.view}`);
   const options = pairs.map((pair) => element("option", { value: `${pair.given},${pair.suggested}` },
-    `${state.classes[pair.given]} → ${state.classes[pair.suggested]} (${pair.n.toLocaleString("en")})`));
+    `${quoted(state.classes[pair.given])} → ${quoted(state.classes[pair.suggested])} (${pair.n.toLocaleString("en")})`));
   byId("pair").replaceChildren(element("option", { value: "" }, "every pair"), ...options);
   byId("pair").value = state.queue.given === null ? "" : `${state.queue.given},${state.queue.suggested}`;
 }

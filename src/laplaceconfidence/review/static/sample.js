@@ -1,10 +1,10 @@
 // One sample at a time.
 
 import { get } from "./api.js";
-import { byId, element, label, look, percent } from "./dom.js";
+import { byId, element, label, look, percent, quoted } from "./dom.js";
 import { state } from "./state.js";
 
-const SAID = { keep: "Kept", suggestion: "Suggestion taken", other: "Another class", unsure: "Unsure", none: "No class fits" };
+export const SAID = { keep: "Kept", suggestion: "Suggestion taken", other: "Another class", unsure: "Unsure", none: "No class fits" };
 
 export function showSample(answer, { decide, chooseOther, open }) {
   const stage = byId("stage");
@@ -44,7 +44,7 @@ function classes(sample, decide) {
     const role = top.name === sample.given ? "is-given" : top.name === sample.suggested ? "is-suggested" : "";
     return element("li", {}, element("button", {
       type: "button", class: role, title: `Label it ${top.name} (${index + 1})`, onclick: () => decide("other", top.code),
-    }, element("kbd", {}, String(index + 1)), element("span", { class: "name" }, top.name),
+    }, element("kbd", {}, String(index + 1)), element("span", { class: "name", dir: "auto" }, top.name),
     element("span", { class: "track" }, bar), element("span", { class: "p" }, percent(top.probability, 1))));
   }));
 }
@@ -53,11 +53,11 @@ function actions(sample, decide, chooseOther) {
   const button = (verdict, key, text, action, primary) => element("button", {
     type: "button", "data-verdict": verdict, class: `${primary ? "primary" : ""} ${sample.verdict === verdict ? "chosen" : ""}`.trim(), onclick: action,
   }, text, " ", element("kbd", {}, key));
-  const keep = sample.given === null ? "Leave it without a label" : `Keep ${sample.given}`;
+  const keep = sample.given === null ? "Leave it without a label" : `Keep ${quoted(sample.given)}`;
   const agrees = sample.given === sample.suggested;
   return element("div", { class: `actions${agrees ? " agrees" : ""}` },
     button("keep", "K", keep, () => decide("keep"), agrees),
-    agrees ? null : button("suggestion", "S", `Take ${label(sample.suggested)}`, () => decide("suggestion"), true),
+    agrees ? null : button("suggestion", "S", `Take ${quoted(sample.suggested)}`, () => decide("suggestion"), true),
     button("other", "A", "Another class…", chooseOther),
     button("unsure", "U", "Unsure", () => decide("unsure")),
     button("none", "N", "No class fits", () => decide("none")));
@@ -66,7 +66,7 @@ function actions(sample, decide, chooseOther) {
 function verdict(sample) {
   if (sample.decided === null) return null;
   const { who, at, label: name } = sample.decided;
-  const result = name === null ? "" : `: ${name}`;
+  const result = name === null ? "" : `: ${quoted(name)}`;
   return element("p", { class: "verdict", id: "verdict" },
     `${SAID[sample.verdict]}${result}, by ${who} on ${new Date(at).toLocaleString()}.`);
 }
@@ -76,9 +76,9 @@ function neighbours(sample, open) {
   const tiles = sample.neighbours.map((near) => element("button", {
     type: "button", class: `tile ${near.speaks}`, title: `Look at sample ${near.id}`, onclick: () => open(near.row),
   }, look(near, "tile"), element("span", { class: "caption" },
-    element("b", {}, label(near.given)), " ", element("span", { class: "p" }, `similarity ${near.similarity.toFixed(2)}`))));
+    element("b", { dir: "auto" }, label(near.given)), " ", element("span", { class: "p" }, `similarity ${near.similarity.toFixed(2)}`))));
   const against = sample.neighbours.filter((near) => near.speaks === "against").length;
-  return [element("h3", {}, `Nearest neighbours: ${against} of ${tiles.length} carry another label than ${label(sample.given ?? sample.suggested)}`),
+  return [element("h3", {}, `Nearest neighbours: ${against} of ${tiles.length} carry another label than ${quoted(sample.given ?? sample.suggested)}`),
     element("div", { class: `tiles neighbours${sample.text === null ? "" : " texts"}` }, tiles)];
 }
 
@@ -87,7 +87,8 @@ function longText(sample) {
   box.setAttribute("tabindex", "0");
   box.setAttribute("role", "region");
   box.setAttribute("aria-label", "Text of the sample");
-  let shown = sample.text.length;
+  const characters = (text) => [...text].length;  // as the server counts them: an emoji is one, not two
+  let shown = characters(sample.text);
   if (shown >= sample.n_characters) return box;
   const more = element("button", { type: "button" }, "");
   const say = () => { more.textContent = `Show more (${(sample.n_characters - shown).toLocaleString("en")} characters left)`; };
@@ -95,7 +96,7 @@ function longText(sample) {
   more.addEventListener("click", async () => {
     const part = (await get(`/api/text/${sample.row}?start=${shown}`)).text;
     box.append(part);
-    shown += part.length;
+    shown += characters(part);
     if (part && shown < sample.n_characters) say();
     else more.remove();
   });
@@ -106,5 +107,7 @@ function nothingLeft() {
   const { search, given, show } = state.queue;
   const filtered = search || given !== null || show === "decided";
   return element("div", { class: "card done" }, element("h2", {}, filtered ? "Nothing matches these filters." : "All done: nothing is left in this queue."),
-    element("p", {}, filtered ? "Choose every pair, clear the search, or show all." : "Write the corrected labels with: laplaceconfidence export"));
+    filtered ? element("p", {}, "Choose every pair, clear the search, or show all.")
+      : element("p", {}, "Write the corrected labels with ", element("code", {}, `laplaceconfidence export ${document.querySelector(".folder").textContent}`)),
+    filtered ? null : element("p", {}, "“Show: decided” lists what was decided; Z takes the last of it back."));
 }

@@ -1,0 +1,33 @@
+"""Pieces of the pages that show results."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(header), *(list(row) for row in rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def measured_on(result: dict[str, Any], *peers: str) -> str:
+    """The machine, the versions that matter and the settings, as a line."""
+    machine = result["machine"]
+    said = [f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB"]
+    said.append(", ".join(f"{name} {machine['versions'][name]}" for name in peers))
+    said.append(", ".join(f"{name} {value}" for name, value in result.get("settings", {}).items()))
+    return f"*{'; '.join(part for part in said if part)}.*\n"
+
+
+def marked(value: float, best: float, digits: int = 3) -> str:
+    """A number, bold where it is the best one as far as it is shown."""
+    text = f"{value:.{digits}f}"
+    return f"**{text}**" if text == f"{best:.{digits}f}" else text
+
+
+def spread(values: Sequence[float]) -> float:
+    """Standard deviation over the seeds, 0 where there is one."""
+    return statistics.stdev(values) if len(values) > 1 else 0.0

@@ -1,0 +1,78 @@
+"""The tables of training: accuracies, what a round costs, and what an interruption changes."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from markdown import marked, measured_on, spread, table
+
+NAMES = {
+    "laplace": "LaplaceConfidence",
+    "cross_entropy": "cross-entropy",
+    "cross_entropy_weak_views": "cross-entropy on weak views",
+    "laplace_one_network": "LaplaceConfidence, one network",
+    "laplace_loss_mixture": "LaplaceConfidence, loss mixture in place of the graph",
+    "laplace_noise_aware": "LaplaceConfidence, noise-aware estimator in place of the paper's",
+    "dividemix": "DivideMix",
+    "co_teaching": "Co-teaching (told the noise rate)",
+}
+
+
+def accuracies(title: str, about: str, result: dict[str, Any]) -> str:
+    """Mean and standard deviation over the seeds of the last rounds; best and chosen round beside it."""
+    rows = result["rows"]
+    parts = [f"### {title}\n\n{about}\n"]
+    for cell in dict.fromkeys((row["noise"], row["rate"]) for row in rows):
+        of_cell = [row for row in rows if (row["noise"], row["rate"]) == cell]
+        runs = {name: [row for row in of_cell if row["method"] == name] for name in NAMES}
+        runs = {name: group for name, group in runs.items() if group}
+        last = {name: 100 * statistics.mean(run["last"] for run in group) for name, group in runs.items()}
+        body = [
+            [
+                NAMES[name],
+                f"{marked(last[name], max(last.values()), 1)} ± "
+                f"{100 * spread([run['last'] for run in group]):.1f}",
+                f"{100 * statistics.mean(run['chosen'] for run in group):.1f}",
+                f"{100 * statistics.mean(run['best'] for run in group):.1f}",
+                str(len(group)),
+                f"{statistics.mean(run['seconds'] for run in group):.0f}",
+            ]
+            for name, group in runs.items()
+        ]
+        head = ["", "last 10 rounds", "chosen round", "best round (comparison only)", "seeds", "seconds"]
+        parts.append(f"{cell[0]} noise, {cell[1]:.0%}:\n\n" + table(head, body))
+    return "\n".join([*parts, measured_on(result, "torch")])
+
+
+def overhead(results: list[dict[str, Any]]) -> str:
+    body = [
+        [
+            row["network"],
+            f"{row['samples']:,}",
+            str(row["threads"]),
+            f"{row['seconds_of_a_round']:.2f}",
+            f"{row['seconds_of_bare_passes']:.2f}",
+            f"{row['ratio']:.2f}x",
+        ]
+        for row in results
+    ]
+    return (
+        "### What a round costs\n\n"
+        "A round as users get it (feature extraction, graph, solve, augmentation, selection, logging, "
+        "checkpoint) against the bare forward and backward passes it consists of, on batches that are ready; "
+        "both take turns in one run.\n\n"
+        + table(["network", "images", "threads", "seconds a round", "bare passes", "ratio"], body)
+        + "\n"
+        + measured_on(results[0], "torch")
+    )
+
+
+def resume(result: dict[str, Any]) -> str:
+    differing = ", ".join(result["differing"]) or "nothing"
+    return (
+        "### Killed and resumed\n\n"
+        f"A run of {result['rounds']} rounds on digits, killed with SIGKILL at {result['kills']} random "
+        f"moments and started again each time, against one never interrupted: {differing} differs, bit for "
+        "bit, in weights, confidences and metrics.\n"
+    )

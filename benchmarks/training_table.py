@@ -1,0 +1,82 @@
+"""One table of training runs: variants x noise x seeds under one loop, each run kept as soon as it is over.
+
+Accuracies are on a clean test part, which nothing is chosen by: the mean over the last 10 rounds, the best
+round (which nobody could have known), and the round that held-out given labels chose.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.noise import add_noise
+from laplaceconfidence.training.classifier import RobustClassifier
+from measuring import RESULTS, save
+
+Settings = Mapping[str, Any]
+Cell = tuple[str, float]  # kind and rate of the noise
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """What is trained on what; ``split`` gives the training and the test part of a seed."""
+
+    name: str
+    split: Callable[[int], tuple[NoisyDataset, NoisyDataset]]
+    cells: tuple[Cell, ...]
+    variants: Mapping[str, Callable[[Cell], Settings]]
+    facts: Mapping[str, Any]  # sizes that a reader of the table wants to know
+    confused: Mapping[str, str] | None = None  # classes that asymmetric noise turns into others
+
+    def measure(self, variant: str, cell: Cell, seed: int) -> dict[str, Any]:
+        train, test = self.split(seed)
+        kind, rate = cell
+        mapping = self.confused if kind == "asymmetric" else None
+        noisy = add_noise(train, kind, rate, mapping=mapping, random_state=seed)
+        start = time.perf_counter()
+        run = RobustClassifier(**self.variants[variant](cell), random_state=seed).fit(noisy, test=test)
+        return {
+            "last": run.summary_["test_accuracy_mean_of_last_rounds"],
+            "best": run.summary_["test_accuracy_best_round_for_comparison_only"],
+            "chosen": run.summary_["test_accuracy_of_chosen_round"],
+            "held_out": statistics.mean(record["validation_accuracy"] for record in run.history_[-10:]),
+            "seconds": time.perf_counter() - start,
+        }
+
+    def run(self, description: str | None) -> None:
+        """Parse the command line, run what is missing, save after every run."""
+        parser = argparse.ArgumentParser(
+            description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+        parser.add_argument("--variants", nargs="+", choices=self.variants, default=list(self.variants))
+        parser.add_argument("--cells", nargs="+", type=int, default=list(range(len(self.cells))))
+        options = parser.parse_args()
+        path = RESULTS / f"{self.name}.json"
+        rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+        for variant in options.variants:
+            for cell in (self.cells[number] for number in options.cells):
+                for seed in options.seeds:
+                    key = {"method": variant, "noise": cell[0], "rate": cell[1], "seed": seed}
+                    if not any(key.items() <= row.items() for row in rows):
+                        rows.append(key | self.measure(variant, cell, seed))
+                        save(self.name, {**self.facts, "rows": rows})
+                _show(variant, cell, rows)
+
+
+def _show(variant: str, cell: Cell, rows: list[dict[str, Any]]) -> None:
+    runs = [row for row in rows if (row["method"], row["noise"], row["rate"]) == (variant, *cell)]
+    means = {
+        name: statistics.mean(run[name] for run in runs) for name in ("last", "best", "chosen", "seconds")
+    }
+    print(
+        f"{variant:28s} {cell[0]} {cell[1]:g}, {len(runs)} seeds: last {means['last']:.4f} "
+        f"best {means['best']:.4f} chosen {means['chosen']:.4f}  {means['seconds']:.0f} s",
+        flush=True,
+    )

@@ -1,0 +1,119 @@
+"""Maps of what a training run has learned: t-SNE of features, the paper's figure of plain against robust."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from laplaceconfidence.arrays import FloatArray, StrArray
+from laplaceconfidence.records.training_run import LearnedFeatures, TrainingRun
+from laplaceconfidence.report.audit_figures import shortened
+from laplaceconfidence.report.drawing import PALETTE, Drawing, Theme, new_figure
+from laplaceconfidence.report.training_figures import true_labels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_POINTS = 5_000
+MOST_NAMED = 20  # classes
+_MARKS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
+
+
+def feature_maps(run: TrainingRun) -> Drawing | None:
+    """t-SNE of the features before and after training, coloured by true (or given) label."""
+    features, refined = run.features, run.refined_labels
+    if features is None or refined is None:
+        return None
+    chosen = np.random.default_rng(0).permutation(len(features.rows))[:MOST_POINTS]
+    ids = refined["id"].to_numpy()[features.rows[chosen]]
+    truth = true_labels(run, "train")
+    labels = refined.set_index("id")["given_label"] if truth is None else truth
+    classes = labels.reindex(ids).fillna("no label").astype(str).to_numpy(dtype=str)
+    maps = {"after training": embedded(features.after[chosen])}
+    if features.before is not None:
+        maps = {_before(features): embedded(features.before[chosen]), **maps}
+    names = sorted(set(classes))
+
+    def draw(theme: Theme) -> Figure:
+        figure, axes = new_figure(4.1 * len(maps), 4.1, len(maps))
+        for (title, points), one in zip(maps.items(), axes, strict=True):
+            for index, name in enumerate(names):
+                own = classes == name
+                one.scatter(
+                    points[own, 0],
+                    points[own, 1],
+                    s=8,
+                    color=PALETTE[index % len(PALETTE)],
+                    marker=_MARKS[index % len(_MARKS)],
+                    linewidths=0,
+                    rasterized=True,
+                )
+            if len(names) <= MOST_NAMED:
+                _write_names(one, points, classes, theme)
+            one.set_title(title)
+            one.axis("off")
+        return figure
+
+    words = "given" if truth is None else "true"
+    alt = f"t-SNE maps of {len(chosen):,} samples, {' and '.join(maps)}, marked by their {words} label."
+    return Drawing("features", "What was learned", alt, draw)
+
+
+def maps_note(run: TrainingRun) -> str:
+    """What the maps show, and of what there is none."""
+    features = run.features
+    if features is None:
+        return ""
+    learned = "what the last layer of the network is given"
+    if features.before is None:
+        return (
+            f"t-SNE of {learned}. This run had no warm-up on the labels as they were given to compare with; "
+            "the report of another method's run has its own."
+        )
+    if features.warm_up_rounds is None:
+        return f"t-SNE of the inputs as they are (no features were kept after the warm-up), and of {learned}."
+    return (
+        f"t-SNE of {learned}, for the same samples: on the left when it had only been trained on the labels "
+        "as they were given, wrong ones included; on the right in the end."
+    )
+
+
+def embedded(features: FloatArray) -> FloatArray:
+    """(n, 2) t-SNE of features; the same every time."""
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+
+    flat = features.reshape(len(features), -1).astype(np.float32)
+    if flat.shape[1] > 50:
+        flat = PCA(50, random_state=0).fit_transform(flat) if len(flat) > 50 else flat
+    perplexity = min(30.0, max(2.0, (len(flat) - 1) / 3))
+    points: FloatArray = TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(flat)
+    return points
+
+
+def _write_names(axes: Axes, points: FloatArray, classes: StrArray, theme: Theme) -> None:
+    """Each name on the sample in the midst of its class: no colour has to be looked up."""
+    for name in np.unique(classes):
+        own = points[classes == name]
+        x, y = own[np.argmin(np.abs(own - np.median(own, axis=0)).sum(axis=1))]
+        behind = {"boxstyle": "round,pad=0.15", "facecolor": theme.ground, "alpha": 0.8, "linewidth": 0}
+        axes.text(
+            x,
+            y,
+            shortened(name),
+            ha="center",
+            va="center",
+            size=9,
+            weight="bold",
+            color=theme.ink,
+            bbox=behind,
+        )
+
+
+def _before(features: LearnedFeatures) -> str:
+    rounds = features.warm_up_rounds
+    if rounds is None:
+        return "inputs before training"
+    return f"after plain warm-up ({rounds} round{'' if rounds == 1 else 's'})"

@@ -1,0 +1,48 @@
+"""Pictures are made ahead, one after the other, and only those that are still wanted."""
+
+import threading
+
+from laplaceconfidence.review.pictures_ahead import PicturesAhead
+
+
+class Maker:
+    """Makes a picture when it is let."""
+
+    def __init__(self) -> None:
+        self.made: list[int] = []
+        self.may_go_on = threading.Event()
+        self.has_begun = threading.Event()
+        self.is_done = threading.Event()
+
+    def __call__(self, row: int) -> None:
+        self.has_begun.set()
+        assert self.may_go_on.wait(20)
+        self.made.append(row)
+        if row == 9:
+            self.is_done.set()
+        if row == 1:
+            raise FileNotFoundError("gone in the meantime")
+
+
+def test_the_latest_wish_replaces_what_is_not_begun_and_a_lost_file_ends_nothing() -> None:
+    maker = Maker()
+    ahead = PicturesAhead(maker)
+    ahead.want([1, 2, 3])
+    assert maker.has_begun.wait(20)
+    ahead.want([7, 9])
+    maker.may_go_on.set()
+    assert maker.is_done.wait(20)
+    assert maker.made == [1, 7, 9]
+
+
+def test_the_thread_ends_when_nothing_is_wanted_and_another_begins_later() -> None:
+    maker = Maker()
+    maker.may_go_on.set()
+    ahead = PicturesAhead(maker)
+    ahead.want([9])
+    assert maker.is_done.wait(20)
+    maker.is_done.clear()
+    ahead.want([])
+    ahead.want([4, 9])
+    assert maker.is_done.wait(20)
+    assert maker.made == [9, 4, 9]
