@@ -6,11 +6,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.special import expit, logit
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 
 from laplaceconfidence.confidence import evidence_pool
-from laplaceconfidence.confidence.calibration import fit_calibration, shifted_to_mean, shrunk_by_class
+from laplaceconfidence.confidence.calibration import (
+    fit_calibration,
+    fit_calibration_of_both,
+    shifted_to_mean,
+    shrunk_by_class,
+)
 from laplaceconfidence.confidence.candidate_classes import likely_classes, narrow, widen
+from laplaceconfidence.confidence.class_means_probe import fit_class_means_probe
 from laplaceconfidence.confidence.cross_fitting import make_worlds, stratified_folds
 from laplaceconfidence.confidence.decisions import expected_curve, threshold_for_precision
 from laplaceconfidence.confidence.evidence_pool import Pool, PooledRows, fit_full_pool, fit_symmetric_pool
@@ -78,6 +85,35 @@ def test_worlds_of_the_probe_do_not_mix_and_hard_targets_are_soft_ones() -> None
     np.testing.assert_allclose(together[:, [0, 2]], changed[:, [0, 2]], atol=1e-3)
 
 
+def test_class_means_are_linear_discriminants_where_classes_are_large() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 3000)
+    Z = (rng.normal(size=(3, 4))[y] * 1.5 + rng.normal(size=(3000, 4))).astype(np.float32)
+    probe = fit_class_means_probe(Z, y, np.ones((3000, 1), np.float32), 3, n_jobs=1)
+    peer = LinearDiscriminantAnalysis().fit(Z, y)
+    np.testing.assert_allclose(softmax(probe.logits(Z)[:, 0]), peer.predict_proba(Z), atol=0.02)
+
+
+def test_class_means_hear_only_their_world_and_hard_targets_are_soft_ones() -> None:
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(120, 4)).astype(np.float32), rng.integers(0, 3, 120)
+    heard = (rng.random((120, 2)) < 0.7).astype(np.float32)
+    soft = np.repeat(np.eye(3, dtype=np.float32)[y][:, None], 2, axis=1)
+    weights = fit_class_means_probe(Z, y, heard, 3, n_jobs=1).weights
+    np.testing.assert_allclose(weights, fit_class_means_probe(Z, soft, heard, 3).weights, atol=1e-4)
+    renamed = np.where(heard[:, 0] > 0, y, (y + 1) % 3)
+    changed = fit_class_means_probe(Z, renamed, heard, 3, n_jobs=1).weights
+    np.testing.assert_allclose(weights[:, 0], changed[:, 0], atol=1e-5)
+
+
+def test_class_means_of_nothing_are_finite() -> None:
+    Z = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+    alone = fit_class_means_probe(Z, np.arange(6), np.ones((6, 1), np.float32), 8, n_jobs=1)
+    unheard = fit_class_means_probe(Z, np.arange(6), np.zeros((6, 1), np.float32), 8, n_jobs=1)
+    assert np.isfinite(alone.weights).all()
+    assert np.isfinite(unheard.weights).all()
+
+
 def test_a_label_leaves_no_trace_in_its_own_fold_s_evidence() -> None:
     X = RNG.normal(size=(80, 4)).astype(np.float32)
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
@@ -118,7 +154,7 @@ def test_gradients_of_the_pools_are_right(with_candidates: bool, monkeypatch: py
     rows = PooledRows(evidence, codes, n_classes, candidates)
     checked = []
 
-    def compare(loss: object, start: np.ndarray, n_steps: int) -> np.ndarray:
+    def compare(loss: object, start: np.ndarray, n_steps: int, tolerance: float = 0) -> np.ndarray:
         point = start + 0.1 * np.random.default_rng(1).normal(size=len(start))
         value, gradient = loss(point)  # type: ignore[operator]
         numeric = approx_fprime(point, lambda theta: loss(theta)[0], 1e-6)  # type: ignore[operator]
@@ -234,6 +270,17 @@ def test_calibration_finds_the_shift_and_leaves_what_is_right_alone() -> None:
     np.testing.assert_allclose(
         fit_calibration(optimistic, right, trusted=False)(optimistic), truth, atol=0.12
     )
+
+
+@pytest.mark.parametrize("right_reading", ["confidence", "support"])
+def test_calibration_leans_on_the_reading_that_verified_labels_support(right_reading: str) -> None:
+    rng = np.random.default_rng(1)
+    truth, noise = rng.uniform(0.02, 0.98, 3000), rng.uniform(0.02, 0.98, 3000)
+    right = rng.random(3000) < truth
+    confidence, support = (truth, noise) if right_reading == "confidence" else (noise, truth)
+    found = fit_calibration_of_both(confidence[:100], support[:100], right[:100], trusted=True)
+    assert (found.slope > found.support_slope) == (right_reading == "confidence")
+    np.testing.assert_allclose(found(confidence, support), truth, atol=0.15)
 
 
 @pytest.mark.parametrize("outcome", [True, False])

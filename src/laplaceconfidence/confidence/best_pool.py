@@ -79,7 +79,7 @@ def find_best_pool(
         rounds, candidates = run_rounds(views, to_learn, given, n_classes, worlds, n_rounds=n_rounds, rng=rng)
         number = _latest_supported([one.chosen for one in rounds])
         alternatives = [(one.chosen.pool, one.evidence) for one in rounds]
-        if views.graphs:
+        if views.graphs and candidates is None:  # with many classes a few neighbours' votes say too little
             local = rounds[number].evidence[int(views.coordinates is not None)]
         best, evidence = rounds[number].chosen, rounds[number].evidence
         for index, one in enumerate(rounds):

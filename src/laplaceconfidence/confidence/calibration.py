@@ -59,14 +59,27 @@ def shrunk_by_class(confidence: FloatArray, codes: IntArray, n_classes: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class LogOddsCalibration:
-    """w -> sigmoid(slope * log-odds(w) + offset)."""
+    """w -> sigmoid(slope * log-odds(w) + support_slope * log-odds(p_y) + offset)."""
 
     slope: float
     offset: float
+    support_slope: float = 0.0
 
-    def __call__(self, confidence: FloatArray) -> FloatArray:
-        result: FloatArray = expit(self.slope * log_odds(confidence) + self.offset)
+    def __call__(self, confidence: FloatArray, support: FloatArray | None = None) -> FloatArray:
+        scores = self.slope * log_odds(confidence) + self.offset
+        if support is not None:
+            scores += self.support_slope * log_odds(support)
+        result: FloatArray = expit(scores)
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One way to move log-odds and what it costs: minus log-likelihood, plus a price a parameter."""
+
+    slope: float
+    offset: float
+    cost: float
 
 
 def fit_calibration(confidence: FloatArray, right: BoolArray, *, trusted: bool) -> LogOddsCalibration:
@@ -75,6 +88,31 @@ def fit_calibration(confidence: FloatArray, right: BoolArray, *, trusted: bool) 
     A parameter must pay for itself: by Schwarz's criterion where the confidence is ``trusted`` (a hundred
     labels are too few to improve what is already right), by Akaike's where it is not.
     """
+    best = min(_lines(confidence, right, trusted=trusted), key=lambda line: line.cost)
+    return LogOddsCalibration(best.slope, best.offset)
+
+
+def fit_calibration_of_both(
+    confidence: FloatArray, support: FloatArray, right: BoolArray, *, trusted: bool
+) -> LogOddsCalibration:
+    """Platt scaling of the optimistic reading w and the pessimistic one p_y, averaged on the log-odds scale.
+
+    Each reading is taken as it is, with an offset, and with offset and slope; all six weigh as much as the
+    verified labels make them likely, at the prices of ``fit_calibration``. Where a hundred labels cannot
+    decide between them, the average is closer than the best guess.
+    """
+    by_confidence = _lines(confidence, right, trusted=trusted)
+    by_support = _lines(support, right, trusted=trusted)
+    costs = np.array([line.cost for line in by_confidence + by_support])
+    weights = np.exp(costs.min() - costs)
+    weights /= weights.sum()
+    slopes = weights * [line.slope for line in by_confidence + by_support]
+    offsets = weights * [line.offset for line in by_confidence + by_support]
+    own = len(by_confidence)
+    return LogOddsCalibration(float(slopes[:own].sum()), float(offsets.sum()), float(slopes[own:].sum()))
+
+
+def _lines(confidence: FloatArray, right: BoolArray, *, trusted: bool) -> list[_Line]:
     odds, outcome = log_odds(confidence), right.astype(np.float64)
     centre = float(np.median(odds))
 
@@ -96,10 +134,9 @@ def fit_calibration(confidence: FloatArray, right: BoolArray, *, trusted: bool) 
         method="Nelder-Mead",
     )
     price = np.log(len(odds)) / 2 if trusted else 1.0
-    costs = [loss(1.0, 0.0), float(by_offset.fun) + price, float(by_both.fun) + 2 * price]
-    slope, shift = [
-        (1.0, 0.0),
-        (1.0, float(by_offset.x[0])),
-        (float(np.exp(by_both.x[0])), float(by_both.x[1])),
-    ][int(np.argmin(costs))]
-    return LogOddsCalibration(slope, centre * (1 - slope) + shift)
+    slope = float(np.exp(by_both.x[0]))
+    return [
+        _Line(1.0, 0.0, loss(1.0, 0.0)),
+        _Line(1.0, float(by_offset.x[0]), float(by_offset.fun) + price),
+        _Line(slope, centre * (1 - slope) + float(by_both.x[1]), float(by_both.fun) + 2 * price),
+    ]

@@ -19,6 +19,7 @@ from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.candidate_classes import bias_of, sum_by_class
 from laplaceconfidence.confidence.transition import (
     TINY,
+    chance_of_given,
     fit_transition,
     pair_counts,
     posterior,
@@ -26,6 +27,7 @@ from laplaceconfidence.confidence.transition import (
 )
 
 BIAS_PENALTY = 1e-3
+_COARSE = 1e-6  # relative gain at which weights stop that alternate with T: T moves again anyway
 WEIGHT_SPREAD = 10.0  # weights beyond this only pay where few labels are separated perfectly
 
 
@@ -149,11 +151,14 @@ def fit_full_pool(rows: PooledRows, start: Pool, prior_counts: FloatArray, n_ste
 def fit_fixed_noise_pool(rows: PooledRows, start: Pool, n_steps: int = 30) -> Pool:
     """Weights and biases under a noise that is given; for so many classes that T is fitted apart, by EM."""
     m, n = rows.evidence.shape[:2]
+    chances = chance_of_given(start.transition, rows.codes, rows.candidates)
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
         weights, bias = np.exp(theta[:m]), theta[m:]
         p = _softmax(rows.scores(weights, bias))
-        posteriors, chance = posterior(p, start.transition, rows.codes, rows.candidates)
+        posteriors = p * chances
+        chance = posteriors.sum(axis=1)
+        posteriors /= np.maximum(chance, TINY)[:, None]
         value = -np.log(chance + TINY).mean() + 0.5 * BIAS_PENALTY * bias @ bias
         value += 0.5 * weights @ weights / (n * WEIGHT_SPREAD**2)
         push = (posteriors - p) / n
@@ -165,7 +170,7 @@ def fit_fixed_noise_pool(rows: PooledRows, start: Pool, n_steps: int = 30) -> Po
         )
         return float(value), gradient
 
-    theta = _minimised(loss, np.concatenate([np.log(start.weights), start.bias]), n_steps)
+    theta = _minimised(loss, np.concatenate([np.log(start.weights), start.bias]), n_steps, _COARSE)
     return Pool(np.exp(theta[:m]), theta[m:], start.transition)
 
 
@@ -179,8 +184,8 @@ def fit_alternating_pool(rows: PooledRows, start: Pool, prior_counts: FloatArray
     return pool
 
 
-def _minimised(loss: object, start: FloatArray, n_steps: int) -> FloatArray:
-    options = {"maxiter": n_steps, "maxcor": 20, "ftol": 1e-8, "gtol": 1e-6}
+def _minimised(loss: object, start: FloatArray, n_steps: int, tolerance: float = 1e-8) -> FloatArray:
+    options = {"maxiter": n_steps, "maxcor": 20, "ftol": tolerance, "gtol": 1e-6}
     result: FloatArray = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
     return result
 

@@ -19,6 +19,7 @@ from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 ALPHA = 0.5  # short range: generic embeddings want neighbours, not neighbours' neighbours
 FLOOR = 0.1  # votes that are spread over all classes, so that a class nobody voted for keeps a share
 TOLERANCE = 1e-2  # relative residual; shares are rounded far more coarsely by the floor
+_ENTRIES_AT_ONCE = 1 << 18  # about a megabyte, which the cache holds
 _COLUMNS_AT_ONCE = 32  # more no longer fit into the cache and are slower
 
 
@@ -45,10 +46,15 @@ class Spreader:
 
 def log_shares(solution: FloatArray) -> FloatArray:
     """Logarithms of the solution's rows, clipped at 0 and brought to sum 1, with a floor under them."""
-    shares = np.maximum(solution, 0)
-    shares /= np.maximum(shares.sum(axis=-1, keepdims=True), 1e-12)
-    shares += FLOOR / shares.shape[-1]
-    return np.log(shares, out=shares)
+    result = np.empty_like(solution)
+    rows_at_once = max(1, _ENTRIES_AT_ONCE // max(1, solution[:1].size))
+    for start in range(0, len(solution), rows_at_once):
+        rows = slice(start, start + rows_at_once)
+        shares = np.maximum(solution[rows], 0)
+        shares /= np.maximum(shares.sum(axis=-1, keepdims=True), 1e-12)
+        shares += FLOOR / shares.shape[-1]
+        np.log(shares, out=result[rows])
+    return result
 
 
 def spread_folds(

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
 from laplaceconfidence.confidence.best_pool import BestPool, find_best_pool
-from laplaceconfidence.confidence.candidate_classes import widen
+from laplaceconfidence.confidence.candidate_classes import ALL_UP_TO, widen
 from laplaceconfidence.confidence.decisions import ExpectedCurve, expected_curve, threshold_for_precision
 from laplaceconfidence.confidence.feature_vectors import check_feature_vectors
 from laplaceconfidence.confidence.feature_views import half_whitened, nested_graphs
@@ -54,7 +54,7 @@ class NoiseAwareConfidence(BaseEstimator):
     Parameters
     ----------
     n_neighbors : neighbours of a sample in each of the graphs; "auto" is (30, 100), or (10, 30) where classes
-        have fewer than 100 members.
+        have fewer than 100 members; above 50 classes one graph of 50, or of 30.
     n_components : principal axes that are looked at; ``None`` takes up to 256.
     n_rounds : most rounds of self-training, the first included. Later rounds drift.
     n_folds : parts the given labels are hidden in, at least 3.
@@ -82,7 +82,7 @@ class NoiseAwareConfidence(BaseEstimator):
     rounds_ : what every round tried, how likely it made held-out labels, and which one was kept.
     noise_model_, round_ : the kind of noise and the round that won.
     fallback_ : why a simpler estimate was used, or ``None``.
-    calibration_ : slope and offset learnt from audited labels, or ``None``.
+    calibration_ : slopes and offset learnt from audited labels, or ``None``.
     n_neighbors_, search_, recall_ : what the neighbour search found and reached (``None`` without one).
     residual_ : largest true relative residual of the spreading (``None`` without a graph).
     timings_ : seconds by stage.
@@ -253,7 +253,10 @@ class NoiseAwareConfidence(BaseEstimator):
             return sorted({fitting_neighbor_count(k, len(given)) for k in wanted})
         # More neighbours than a class has members only add other classes.
         class_size = (given != MISSING).sum() / len(self.classes_)
-        wanted = [30, 100] if class_size >= 100 else [10, 30]
+        if len(self.classes_) > ALL_UP_TO:  # a second graph costs most there and adds least
+            wanted = [50] if class_size >= 100 else [30]
+        else:
+            wanted = [30, 100] if class_size >= 100 else [10, 30]
         return sorted({min(k, len(given) - 1) for k in wanted})
 
     def _keep(

@@ -87,18 +87,21 @@ def choose_pool(
     prior = _WEAK_PRIOR * uniform_noise(0.3, base) + min(0.5 * n_classes, 5.0) * base
     full = _best_start(fit, rows, simplest.pool, prior, base)
     tried.append(_candidate("full", full, everyone, prior, halves))
-    if len(codes) < LARGE_CLASSES * n_classes:
+    found = tried[-1]
+    many = n_classes > FULL_UP_TO
+    # With many classes every fit is dear: smoothing less, or more, is tried only where it may help.
+    if len(codes) < LARGE_CLASSES * n_classes and not (many and _clearly_behind(found, simplest)):
         # Smoothing costs small classes more likelihood than the noise they have: try nearly none as well.
         light = _LIGHT_PRIOR * uniform_noise(0.1, base) + 0.05 * base * n_classes
         sparse = fit(rows, full, light)
         tried.append(_candidate("sparse", sparse, everyone, light, halves))
-    found = next(one for one in tried if one.kind == "full")
-    rate = min(max(_marginal_rate(found), 0.02), 0.97)
-    centre = uniform_noise(rate, base)
-    halfway = Pool(full.weights, full.bias, 0.5 * full.transition + 0.5 * centre)
-    strong = _STRONG_PRIOR * min(1.0, 10 / n_classes)
-    shrunk = fit(rows, halfway, strong * centre)
-    tried.append(_candidate("shrunk", shrunk, everyone, strong * centre, halves))
+    if not (many and _clearly_behind(simplest, found)):
+        rate = min(max(_marginal_rate(found), 0.02), 0.97)
+        centre = uniform_noise(rate, base)
+        halfway = Pool(full.weights, full.bias, 0.5 * full.transition + 0.5 * centre)
+        strong = _STRONG_PRIOR * min(1.0, 10 / n_classes)
+        shrunk = fit(rows, halfway, strong * centre)
+        tried.append(_candidate("shrunk", shrunk, everyone, strong * centre, halves))
     return _winner(tried), tried
 
 
@@ -142,6 +145,11 @@ def _candidate(
             _, chance = posterior(p[inside], transition, rows.codes[inside], here)
             held_out[inside] = np.log(chance + TINY)
     return PoolCandidate(kind, pool, held_out, rate, is_diagonal_dominant(pool.transition, row_counts))
+
+
+def _clearly_behind(one: PoolCandidate, leader: PoolCandidate) -> bool:
+    gap = leader.held_out - one.held_out
+    return bool(gap.mean() > STANDARD_ERRORS * gap.std() / np.sqrt(len(gap)))
 
 
 def _winner(tried: list[PoolCandidate]) -> PoolCandidate:

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.candidate_classes import ALL_UP_TO, N_NAMED, likely_classes, narrow
+from laplaceconfidence.confidence.class_means_probe import fit_class_means_probe
 from laplaceconfidence.confidence.cross_fitting import FoldWorlds
 from laplaceconfidence.confidence.graph_evidence import (
     Spreader,
@@ -21,7 +22,7 @@ from laplaceconfidence.confidence.graph_evidence import (
     spread_folds,
     spread_targets,
 )
-from laplaceconfidence.confidence.linear_probe import fit_probe
+from laplaceconfidence.confidence.linear_probe import LinearProbe, fit_probe
 from laplaceconfidence.confidence.pool_choice import PoolCandidate, choose_pool
 from laplaceconfidence.confidence.transition import chance_of_given
 from laplaceconfidence.data.labels import MISSING
@@ -100,15 +101,7 @@ def first_evidence(
     n, n_folds = len(targets), worlds.n_folds
     probe = None
     if views.coordinates is not None:
-        heard = worlds.heard_in_pairs()
-        probe = fit_probe(
-            views.coordinates,
-            targets,
-            heard,
-            n_classes,
-            l2=FIRST_L2 * _curvature(n_classes),
-            n_jobs=views.spread.n_jobs,
-        )
+        probe = _fit_probe(views, views.coordinates, targets, worlds.heard_in_pairs(), n_classes, FIRST_L2)
     spreads = [spread_folds(graph, targets, n_classes, worlds, views.spread) for graph in views.graphs]
     width = n_classes if n_classes <= ALL_UP_TO else N_NAMED + 1
     kept = [np.empty((n, n_folds, width), np.float32) for _ in range(len(spreads) + (probe is not None))]
@@ -128,6 +121,21 @@ def first_evidence(
         for store, part in zip(kept, parts, strict=True):
             store[rows] = part
     return kept, candidates
+
+
+def _fit_probe(
+    views: Views,
+    coordinates: FloatArray,
+    targets: FloatArray | IntArray,
+    heard: FloatArray,
+    n_classes: int,
+    l2: float,
+) -> LinearProbe:
+    """A regression; for many classes, discriminants from class means."""
+    n_jobs = views.spread.n_jobs
+    if n_classes > ALL_UP_TO:
+        return fit_class_means_probe(coordinates, targets, heard, n_classes, n_jobs=n_jobs)
+    return fit_probe(coordinates, targets, heard, n_classes, l2=l2 * _curvature(n_classes), n_jobs=n_jobs)
 
 
 def _curvature(n_classes: int) -> float:
@@ -169,14 +177,7 @@ def _later_evidence(
     evidence = []
     if views.coordinates is not None:
         heard = (soft.sum(axis=2) > 0).astype(np.float32)
-        probe = fit_probe(
-            views.coordinates,
-            soft,
-            heard,
-            n_classes,
-            l2=LATER_L2 * _curvature(n_classes),
-            n_jobs=views.spread.n_jobs,
-        )
+        probe = _fit_probe(views, views.coordinates, soft, heard, n_classes, LATER_L2)
         rows_at_once = max(64, _ENTRIES_AT_ONCE // (worlds.n_folds * n_classes))
         blocks = [slice(start, start + rows_at_once) for start in range(0, len(soft), rows_at_once)]
         evidence.append(

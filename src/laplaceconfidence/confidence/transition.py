@@ -11,6 +11,7 @@ from scipy import sparse
 from laplaceconfidence.arrays import FloatArray, IntArray
 
 TINY = 1e-12
+_NO_GAIN = 1e-5  # nats a label below which EM has arrived
 
 
 def uniform_noise(rate: float, base: FloatArray) -> FloatArray:
@@ -23,9 +24,7 @@ def chance_of_given(transition: FloatArray, codes: IntArray, candidates: IntArra
     """(n, R) probability of the given label under every candidate class."""
     if candidates is None:
         return np.ascontiguousarray(transition.T)[codes]
-    n_classes = len(transition)
-    other = (transition.sum(axis=0) - transition.diagonal()) / max(1, n_classes - 1)
-    return np.vstack([transition, other])[candidates, codes[:, None]]
+    return _with_any_other(transition.T).take(_cells(codes, candidates, len(transition)))
 
 
 def posterior(
@@ -46,10 +45,27 @@ def pair_counts(
     if candidates is None:
         by_label = sparse.csr_array((np.ones(n), (codes, np.arange(n))), shape=(n_classes, n))
         return np.ascontiguousarray((by_label @ posteriors).T)
-    cells = candidates * n_classes + codes[:, None]
-    size = (n_classes + 1) * n_classes
+    counts = _counts_at(_cells(codes, candidates, n_classes), posteriors, n_classes)
+    return np.ascontiguousarray(counts.T)
+
+
+def _cells(codes: IntArray, candidates: IntArray, n_classes: int) -> IntArray:
+    """(n, R) where given label and candidate meet in a table (given, true and "any other")."""
+    return np.asarray(codes[:, None] * (n_classes + 1) + candidates)
+
+
+def _with_any_other(by_given: FloatArray) -> FloatArray:
+    """T' (given, true) with a last column for "any other class": the mean over the wrong ones."""
+    n_classes = len(by_given)
+    other = (by_given.sum(axis=1) - by_given.diagonal()) / max(1, n_classes - 1)
+    return np.concatenate([by_given, other[:, None]], axis=1)
+
+
+def _counts_at(cells: IntArray, posteriors: FloatArray, n_classes: int) -> FloatArray:
+    """(given, true) expected numbers, without those of "any other class"."""
+    size = n_classes * (n_classes + 1)
     counts = np.bincount(cells.ravel(), weights=posteriors.ravel(), minlength=size)
-    return np.asarray(counts.reshape(n_classes + 1, n_classes)[:-1], dtype=np.float64)
+    return np.asarray(counts.reshape(n_classes, n_classes + 1)[:, :-1], dtype=np.float64)
 
 
 def fit_transition(
@@ -62,11 +78,35 @@ def fit_transition(
 ) -> FloatArray:
     """EM for T with the class probabilities held fixed; ``prior_counts`` (C, C) are added to the counts."""
     transition = prior_counts / prior_counts.sum(axis=1, keepdims=True) if start is None else start
+    if candidates is not None:
+        cells = _cells(codes, candidates, len(transition))
+        return _fit_many_classes(probabilities, cells, prior_counts.T, transition.T, n_steps)
     for _ in range(n_steps):
         posteriors, _ = posterior(probabilities, transition, codes, candidates)
         counts = pair_counts(posteriors, codes, len(transition), candidates) + prior_counts
         transition = counts / counts.sum(axis=1, keepdims=True)
     return np.asarray(transition)
+
+
+def _fit_many_classes(
+    probabilities: FloatArray, cells: IntArray, prior_counts: FloatArray, by_given: FloatArray, n_steps: int
+) -> FloatArray:
+    """The same EM on (given, true) tables, where a row's candidates lie close together in memory."""
+    prior_counts = np.ascontiguousarray(prior_counts)
+    last = -np.inf
+    for _ in range(n_steps):
+        joint = _with_any_other(by_given).take(cells)
+        joint *= probabilities
+        evidence = np.maximum(joint.sum(axis=1), TINY)
+        joint /= evidence[:, None]
+        counts = _counts_at(cells, joint, len(by_given))
+        counts += prior_counts
+        by_given = counts / counts.sum(axis=0)
+        value = float(np.log(evidence).mean())
+        if value - last < _NO_GAIN:
+            break
+        last = value
+    return np.ascontiguousarray(by_given.T)
 
 
 def is_diagonal_dominant(transition: FloatArray, row_counts: FloatArray, fewest: float = 30.0) -> bool:

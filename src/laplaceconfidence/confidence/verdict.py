@@ -7,7 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.confidence.calibration import LogOddsCalibration, fit_calibration, shrunk_by_class
+from laplaceconfidence.confidence.calibration import (
+    LogOddsCalibration,
+    fit_calibration_of_both,
+    shrunk_by_class,
+)
 from laplaceconfidence.confidence.noise_reading import Reading
 from laplaceconfidence.data.labels import MISSING
 
@@ -51,9 +55,11 @@ def calibrate_reading(
         known = verified[reading.rows] != MISSING
         right = verified[reading.rows][known] == codes[known]
         if (n_known := int(known.sum())) >= FEWEST_AUDITED:
-            calibration = fit_calibration(reading.confidence[known], right, trusted=identifiable)
-            reading.replace_confidence(calibration(reading.confidence))
-            cautious = calibration(cautious)
+            calibration = fit_calibration_of_both(
+                reading.confidence[known], reading.support[known], right, trusted=identifiable
+            )
+            reading.replace_confidence(calibration(reading.confidence, reading.support))
+            cautious = calibration(cautious, reading.support)
             rate = 1 - float(reading.confidence.mean())
             error = 2 * float(np.sqrt(max(rate * (1 - rate), 1 / n_known) / n_known))
             low, high = max(0.0, rate - error), min(1.0, rate + error)
