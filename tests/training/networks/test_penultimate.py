@@ -72,7 +72,7 @@ def test_unknown_layers_are_refused_with_the_closest_names() -> None:
     network = build_network("mlp", 5, (12,))
     with pytest.raises(InvalidInputError, match="The closest are classifier"):
         find_feature_layer(network, "clasifier")
-    with pytest.raises(InvalidInputError, match=r"features\.7"):
+    with pytest.raises(InvalidInputError, match=r"features\.8"):
         find_feature_layer(network, "zzz")
     with pytest.raises(InvalidInputError, match="no modules inside"):
         find_feature_layer(nn.Linear(2, 2), "fc")

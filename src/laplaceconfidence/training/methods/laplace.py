@@ -15,6 +15,7 @@ from laplaceconfidence.confidence.laplace import LaplaceConfidence
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.training.augment.registry import MIXING
 from laplaceconfidence.training.losses import (
     negative_entropy,
     refurbish,
@@ -25,7 +26,7 @@ from laplaceconfidence.training.losses import (
 from laplaceconfidence.training.methods.confidences import averaged_losses, estimate_confidence
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, State
 from laplaceconfidence.training.step import Step
-from laplaceconfidence.validation import check_integer, check_real, must_be
+from laplaceconfidence.validation import check_choice, check_integer, check_real, must_be
 
 WARMUP = "warm-up"
 
@@ -48,6 +49,9 @@ class Laplace(Method):
     ``weak_statistics`` lets batch normalisation learn its running statistics from weak views only. By default
     strong views count as well, as in the authors' code; with few rounds the networks are then judged, and
     their features taken, under statistics that fit no image.
+
+    ``mixing`` ("mixup" or "cutmix") mixes strong views, and their targets, with others of the batch, as in
+    the paper's comparison of augmentations.
     """
 
     warmup: int = 15
@@ -56,6 +60,7 @@ class Laplace(Method):
     prior_weight: float = 1.0
     entropy_penalty: bool = False
     weak_statistics: bool = False
+    mixing: str | None = None
     confidence: str | ConfidenceEstimator = "laplace"
     n_neighbors: int | str = 50
     alpha: float | str = 0.99
@@ -68,6 +73,8 @@ class Laplace(Method):
         check_real(self.sharpen, "sharpen", above=0)
         check_real(self.prior_weight, "prior_weight", at_least=0)
         check_integer(self.n_networks, "n_networks", minimum=1, maximum=2)
+        if self.mixing is not None:
+            check_choice(self.mixing, "mixing", tuple(MIXING))
         if isinstance(self.confidence, str) and self.confidence not in ESTIMATORS:
             rule = f"one of {', '.join(map(repr, ESTIMATORS))} or an estimator with 'evidence' and fit(X, y)"
             raise must_be("confidence", rule, self.confidence)
@@ -101,8 +108,9 @@ class Laplace(Method):
             return loss + negative_entropy(logits) if self.entropy_penalty else loss
         targets = self._targets(step)
         step.show_targets(targets)
+        inputs, targets = self._mixed(step, step.batch.strong(), targets)
         with step.trained.frozen_statistics() if self.weak_statistics else nullcontext():
-            logits = step.trained(step.batch.strong())
+            logits = step.trained(inputs)
         mean_prediction = step.mean_rows(logits.softmax(dim=1))
         prior = uniform_prior_divergence(mean_prediction)
         step.measure("prior_term", prior)
@@ -123,6 +131,14 @@ class Laplace(Method):
             prediction = torch.stack([network(weak).softmax(dim=1) for network in step.networks]).mean(dim=0)
             confidence = step.plan.tensors["confidence"][step.batch.index]
             return refurbish(step.batch.labels, confidence, sharpen(prediction, self.sharpen))
+
+    def _mixed(self, step: Step, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs and targets mixed over the whole batch, in whichever process its samples are."""
+        if self.mixing is None:
+            return inputs, targets
+        mix = MIXING[self.mixing]()
+        mixed = mix(step.gather_rows(inputs), step.gather_rows(targets), step.generator)
+        return step.own_rows(mixed[0]), step.own_rows(mixed[1])
 
     def _peer(self, network: int) -> int:
         return self.n_networks - 1 - network

@@ -8,13 +8,16 @@ from torch import Tensor, nn
 
 
 class MLP(nn.Module):
-    """Linear layers with batch normalisation between them; samples of any shape are flattened first."""
+    """Linear layers with batch normalisation before and between them; samples of any shape are flattened.
+
+    The inputs are normalised as well: entries that a view masks change their means and deviations.
+    """
 
     def __init__(
         self, n_classes: int, n_inputs: int, hidden: tuple[int, ...] = (512, 256), dropout: float = 0.0
     ) -> None:
         super().__init__()
-        layers: list[nn.Module] = [nn.Flatten()]
+        layers: list[nn.Module] = [nn.Flatten(), nn.BatchNorm1d(n_inputs, affine=False)]
         for narrow, wide in pairwise((n_inputs, *hidden)):
             layers += [
                 nn.Linear(narrow, wide, bias=False),
