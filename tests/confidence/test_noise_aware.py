@@ -1,6 +1,7 @@
 """The noise-aware estimator on the digits: what it finds, what it says, what it refuses."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,6 +128,20 @@ def test_audited_labels_are_certain(symmetric: tuple) -> None:
     np.testing.assert_array_equal(same.confidence_, model.confidence_)
 
 
+def test_suspects_that_were_verified_first_calibrate_nothing(symmetric: tuple) -> None:
+    given, plain = symmetric
+    worst = plain.confidence_.argsort()[:60]
+    audited = {int(row): int(Y[row]) for row in worst}
+
+    def calibration(at_random: Any) -> Any:
+        model = NoiseAwareConfidence(n_jobs=1)
+        return model.fit(X, given, audited=audited, audited_at_random=at_random).calibration_
+
+    assert calibration(None) is not None
+    assert calibration(list(audited)) is not None
+    assert calibration([]) is calibration(list(audited)[:49]) is None
+
+
 def test_random_audited_labels_calibrate_noise_that_cannot_be_told_from_truth() -> None:
     # Labels drawn from a blurred view that the features can predict.
     blurred = X @ np.random.default_rng(0).normal(size=(64, 3))
@@ -209,6 +224,7 @@ def test_a_small_class_is_not_flagged_wholesale() -> None:
     ("arguments", "named"),
     [
         ({"audited": {N: 1}}, "audited"),
+        ({"audited": {0: 1}, "audited_at_random": [N]}, "audited_at_random"),
         ({"audited": np.zeros((N, 2))}, "audited"),
         ({"audited": [1, 2]}, "audited"),
         ({"pred_probs": np.full((N, 10), 0.2)}, "pred_probs"),

@@ -90,6 +90,7 @@ def test_a_review_is_carried_over_by_the_command(
     desk.close()
     outcome = review_outcome(run)
     assert len(outcome.labels) == 60
+    assert outcome.at_random == outcome.labels.keys()
     assert outcome.calibration is not None
     words = ["audit", str(tmp_path / "data" / "texts.csv"), "--features", "emb_*", "-k", "6", *settings]
     done = CliRunner().invoke(app, [*words, "--decisions", str(run.folder), "-o", str(tmp_path / "again")])
@@ -99,6 +100,17 @@ def test_a_review_is_carried_over_by_the_command(
     assert (again.given[wrong] == suggested[wrong]).all()
     assert len(again.suspects) == 9 - len(wrong)
     assert again.run.record.source["n_decisions"] == 60
+
+
+def test_suspects_are_no_random_sample(make_run: MakeRun) -> None:
+    run = make_run("csv")
+    desk = ReviewDesk(run)
+    for row in desk.judged.suspects.tolist():
+        desk.decide(row, "keep", label=None, expected_version=0, who="ann", queue="worst")
+    desk.close()
+    outcome = review_outcome(run)
+    assert outcome.labels
+    assert not outcome.at_random
 
 
 def test_a_run_nobody_reviewed_is_said_to_be_so(make_run: MakeRun) -> None:

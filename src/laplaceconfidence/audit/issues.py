@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -33,6 +33,7 @@ def audit(
     target_precision: float | None = None,
     random_state: Any = None,
     audited: Mapping[int, Any] | None = None,
+    audited_at_random: Collection[int] | None = None,
     recalibrate: Callable[[FloatArray], FloatArray] | None = None,
     **settings: Any,
 ) -> AuditResult:
@@ -57,6 +58,8 @@ def audit(
     random_state : seed of whatever is random in the estimator.
     audited : labels that a person has verified, by row; ``None`` where no class fits. They take the place of
         the given ones, are certain, and the others are judged by them.
+    audited_at_random : rows of ``audited`` that were drawn at random, where not all of them were: only these
+        say how right all other labels are.
     recalibrate : applied to the scores of all other labels, such as a calibration learnt from a review; left
         alone where the estimator itself learns from ``audited``.
     settings : of the estimator, when it is named: ``n_neighbors=10``, say.
@@ -82,7 +85,7 @@ def audit(
     rule = FlagRule(threshold, target_precision)
     if audited is None:
         return _judged(case, dataset, rule, test, recalibrate=recalibrate)
-    case = told_verified(case, dataset, audited)
+    case = told_verified(case, dataset, audited, audited_at_random)
     verified = with_verified(dataset, audited)
     if "audited" in case.more:
         recalibrate = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,11 +33,14 @@ def learns_from_verified(estimator: Any) -> bool:
     return "audited" in inspect.signature(estimator.fit).parameters
 
 
-def told_verified(case: Case, dataset: NoisyDataset, audited: Mapping[int, Any]) -> Case:
+def told_verified(
+    case: Case, dataset: NoisyDataset, audited: Mapping[int, Any], at_random: Collection[int] | None = None
+) -> Case:
     """The case with the verified labels known to its estimator.
 
     An estimator that takes ``audited`` learns from where they differ from the given ones; others are given
-    the verified labels in place of those, from where they spread to the neighbours.
+    the verified labels in place of those, from where they spread to the neighbours. Those ``at_random`` (all,
+    for ``None``) calibrate the rest.
     """
     verified = labels_as_written(with_verified(dataset, audited))
     if not learns_from_verified(case.estimator):
@@ -46,7 +49,10 @@ def told_verified(case: Case, dataset: NoisyDataset, audited: Mapping[int, Any])
     unfit = [row for row, label in audited.items() if label is None]
     y[unfit] = None
     certain = {int(row): label for row, label in audited.items() if label is not None}
-    return replace(case, y=y if unfit else case.y, more={**case.more, "audited": certain})
+    told: dict[str, Any] = {"audited": certain}
+    if at_random is not None:
+        told["audited_at_random"] = at_random
+    return replace(case, y=y if unfit else case.y, more={**case.more, **told})
 
 
 def made_certain(

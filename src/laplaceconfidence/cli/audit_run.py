@@ -78,6 +78,7 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
         result = find_issues(
             learned.dataset,
             audited=known,
+            audited_at_random=None if known is None else verified.rows_at_random(learned.dataset),
             recalibrate=verified.recalibrate,
             estimator=request.estimator,
             pred_probs=None if request.pred_probs is None else load_probabilities(request.pred_probs),

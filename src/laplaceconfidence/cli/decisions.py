@@ -16,6 +16,7 @@ class Decided:
     """Labels that a review settled, by id, and how to correct the confidences of all others."""
 
     labels: dict[str, Any] | None = None
+    at_random: frozenset[str] = frozenset()  # ids among them that were drawn at random
     recalibrate: Callable[[FloatArray], FloatArray] | None = None
     described: dict[str, Any] = field(default_factory=dict)
 
@@ -32,4 +33,4 @@ def decisions_for(ids: Container[str], folder: Path | None) -> Decided:
     if lost := len(outcome.labels) - len(labels):
         notices().print(f"{count(lost, 'decision')} about samples that this data does not have.")
     described = {"decisions": str(folder.absolute()), "n_decisions": len(labels)}
-    return Decided(labels, outcome.calibration, described)
+    return Decided(labels, outcome.at_random & labels.keys(), outcome.calibration, described)

@@ -27,6 +27,7 @@ class Verified:
     """Verified labels, ``None`` where no class fits, and how to correct the confidences of all others."""
 
     labels: dict[str, Any] | None = None  # by the id of the sample
+    at_random: frozenset[str] = frozenset()  # ids among them that were drawn at random
     recalibrate: Callable[[FloatArray], FloatArray] | None = None
     described: dict[str, Any] = field(default_factory=dict)  # for the record of the audit
     n_empty: int = 0  # rows of tables that nobody has filled in
@@ -37,6 +38,11 @@ class Verified:
             return None
         rows = _row_of(dataset)
         return {rows[id]: label for id, label in self.labels.items() if id in rows}
+
+    def rows_at_random(self, dataset: NoisyDataset) -> frozenset[int]:
+        """The rows that calibrate all others."""
+        rows = _row_of(dataset)
+        return frozenset(rows[id] for id in self.at_random if id in rows)
 
     def told(self, labels: dict[int, Any], dataset: NoisyDataset, judge: Any) -> str:
         """How many labels were used, and what they did to the others."""
@@ -76,8 +82,9 @@ def verified_labels(dataset: NoisyDataset, tables: tuple[Path, ...], reviewed: P
     """What tables and the review of a run say about the samples of ``dataset``, matched by id."""
     decided = decisions_for(_row_of(dataset), reviewed)
     if not tables:
-        return Verified(decided.labels, decided.recalibrate, decided.described)
+        return Verified(decided.labels, decided.at_random, decided.recalibrate, decided.described)
     labels = dict(decided.labels or {})
+    at_random = set(decided.at_random)
     said_by = dict.fromkeys(labels, f"the review of {reviewed}")
     n_audited = n_empty = 0
     for path in tables:
@@ -86,10 +93,11 @@ def verified_labels(dataset: NoisyDataset, tables: tuple[Path, ...], reviewed: P
         n_audited += len(table.labels)
         _refuse_contradictions(labels, said_by, table.labels, path)
         labels |= table.labels
+        at_random |= table.labels.keys()
         said_by |= dict.fromkeys(table.labels, str(path))
-    _note_if_few(labels, dataset)
+    _note_if_few({id: labels[id] for id in at_random}, dataset)
     described = {"audited": [str(path.absolute()) for path in tables], "n_audited": n_audited}
-    return Verified(labels, decided.recalibrate, decided.described | described, n_empty)
+    return Verified(labels, frozenset(at_random), decided.recalibrate, decided.described | described, n_empty)
 
 
 def _refuse_contradictions(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +23,7 @@ from laplaceconfidence.confidence.noise_inputs import (
     audited_column,
     check_pred_probs,
     encode_audited,
+    rows_as_mask,
 )
 from laplaceconfidence.confidence.noise_reading import Reading, mean_confidence, read_pool
 from laplaceconfidence.confidence.protocol import Evidence
@@ -122,7 +123,14 @@ class NoiseAwareConfidence(BaseEstimator):
         self.random_state = random_state
 
     def fit(
-        self, X: Any, y: Any, *, knn_graph: Any = None, pred_probs: Any = None, audited: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        knn_graph: Any = None,
+        pred_probs: Any = None,
+        audited: Any = None,
+        audited_at_random: Collection[int] | None = None,
     ) -> Self:
         """Estimate the confidence of every label of ``y``.
 
@@ -130,7 +138,8 @@ class NoiseAwareConfidence(BaseEstimator):
         ``knn_graph`` (sparse, n x n) replaces the graphs made from ``X``. ``pred_probs`` (n, C), predicted by
         models that did not train on the sample, are further evidence. ``audited`` are labels a person has
         verified: a mapping from row to label, or a column with gaps. They are certain, and 50 or more random
-        ones calibrate the rest.
+        ones calibrate the rest; where only some were drawn at random (not suspects looked at first), name
+        their rows in ``audited_at_random``.
         """
         self._check_settings()
         rng = check_random_state(self.random_state)
@@ -158,7 +167,13 @@ class NoiseAwareConfidence(BaseEstimator):
                 reading = read_pool(best.pool, best.evidence, given, best.candidates, best.local)
                 cautious = mean_confidence(best.alternatives, given, best.candidates)
                 verdict = calibrate_reading(
-                    reading, cautious, given, verified, len(self.classes_), fallback=best.fallback is not None
+                    reading,
+                    cautious,
+                    given,
+                    verified,
+                    len(self.classes_),
+                    fallback=best.fallback is not None,
+                    at_random=rows_as_mask(audited_at_random, len(given), "audited_at_random"),
                 )
                 self.calibration_ = verdict.calibration
                 self.identifiable_ = verdict.identifiable

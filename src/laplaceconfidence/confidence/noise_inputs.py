@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
+from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, to_numpy
 from laplaceconfidence.data.labels import MISSING, distinct_labels, encode_labels
 from laplaceconfidence.exceptions import InvalidInputError
-from laplaceconfidence.validation import check_finite, check_same_length, must_be
+from laplaceconfidence.validation import check_finite, check_integer, check_same_length, must_be
 
 _ROUNDING = 1e-3
 
@@ -37,6 +37,16 @@ def audited_column(audited: Any, n_samples: int) -> NDArray[Any] | None:
         )
     check_same_length("y", n_samples, "audited", len(column))
     return column
+
+
+def rows_as_mask(rows: Collection[int] | None, n_samples: int, parameter: str) -> BoolArray | None:
+    """(n,) whether a sample is among ``rows``."""
+    if rows is None:
+        return None
+    mask = np.zeros(n_samples, dtype=bool)
+    for row in rows:
+        mask[check_integer(row, parameter, minimum=0, maximum=n_samples - 1)] = True
+    return mask
 
 
 def encode_audited(

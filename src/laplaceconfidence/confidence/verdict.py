@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.confidence.calibration import (
     LogOddsCalibration,
     fit_calibration_of_both,
@@ -37,10 +37,12 @@ def calibrate_reading(
     n_classes: int,
     *,
     fallback: bool,
+    at_random: BoolArray | None = None,
 ) -> Verdict:
     """Write calibrated confidences into ``reading``; ``cautious`` ones follow the same way.
 
-    Where the data could not even support a pool (``fallback``), no label may be wrong for all we know.
+    Where the data could not even support a pool (``fallback``), no label may be wrong for all we know. Only
+    verified labels ``at_random`` say how right the others are; ``None`` means that all of them do.
     """
     low, high = reading.bracket
     low = 0.0 if fallback else low
@@ -53,19 +55,20 @@ def calibrate_reading(
     calibration = None
     if verified is not None:
         known = verified[reading.rows] != MISSING
-        right = verified[reading.rows][known] == codes[known]
-        if (n_known := int(known.sum())) >= FEWEST_AUDITED:
+        right = verified[reading.rows] == codes
+        drawn = known if at_random is None else known & at_random[reading.rows]
+        if (n_drawn := int(drawn.sum())) >= FEWEST_AUDITED:
             calibration = fit_calibration_of_both(
-                reading.confidence[known], reading.support[known], right, trusted=identifiable
+                reading.confidence[drawn], reading.support[drawn], right[drawn], trusted=identifiable
             )
             reading.replace_confidence(calibration(reading.confidence, reading.support))
             cautious = calibration(cautious, reading.support)
             rate = 1 - float(reading.confidence.mean())
-            error = 2 * float(np.sqrt(max(rate * (1 - rate), 1 / n_known) / n_known))
+            error = 2 * float(np.sqrt(max(rate * (1 - rate), 1 / n_drawn) / n_drawn))
             low, high = max(0.0, rate - error), min(1.0, rate + error)
             identifiable = True
         certain = reading.confidence.copy()
-        certain[known] = cautious[known] = right
+        certain[known] = cautious[known] = right[known]
         reading.replace_confidence(certain)
     rate = 1 - float(reading.confidence.mean())
     return Verdict(cautious, rate, (min(low, rate), max(high, rate)), identifiable, calibration)

@@ -152,6 +152,12 @@ class ReviewDesk:
                 calibration=self._calibration,
             )
 
+    def random_sample(self) -> RandomSample:
+        """The verdicts that count as drawn at random."""
+        with self._lock:
+            self._refresh()
+            return self._random_sample()
+
     def _random_sample(self) -> RandomSample:
         order = self.judged.random_order
         return random_sample(order, self._is_decided, self._said_wrong, self._in_random)

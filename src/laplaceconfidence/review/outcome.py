@@ -18,6 +18,7 @@ class ReviewOutcome:
     """The labels that people have settled, by the id of the sample; ``None`` where no class fits."""
 
     labels: dict[str, Any]
+    at_random: frozenset[str]  # ids among them that were drawn at random
     calibration: LogOddsCalibration | None  # of confidences, where enough were drawn at random
 
 
@@ -30,6 +31,7 @@ def review_outcome(run: AuditRun) -> ReviewOutcome:
     desk = ReviewDesk(run)
     try:
         calibration = desk.progress().calibration
+        drawn = {int(row) for row in desk.random_sample().rows}
         ids = desk.judged.ids
     finally:
         desk.close()
@@ -39,4 +41,5 @@ def review_outcome(run: AuditRun) -> ReviewOutcome:
         for decision in read_decisions(run.folder, run.record)
         if decision.verdict in SETTLES_LABEL or decision.verdict == "none"
     }
-    return ReviewOutcome(labels, calibration)
+    at_random = frozenset(str(ids[row]) for row in drawn) & labels.keys()
+    return ReviewOutcome(labels, at_random, calibration)
