@@ -11,6 +11,7 @@ from laplaceconfidence.files import replacing
 from markdown import marked, measured_on, table
 from measuring import RESULTS
 from tables_of_noise import noise_aware
+from tables_of_practice import automatic_cost, beyond_labels, many_classes, report_time, review_latency
 from tables_of_training import accuracies, overhead, resume
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
@@ -139,6 +140,11 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
     "growth": growth,
     "quality": quality,
     "noise_aware": noise_aware,
+    "many_classes": many_classes,
+    "automatic_cost": automatic_cost,
+    "beyond_labels": beyond_labels,
+    "report_time": report_time,
+    "review_latency": review_latency,
 }
 
 

@@ -1,0 +1,93 @@
+"""The tables of what surrounds an estimate: many classes, automatic settings, other flaws, the pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markdown import measured_on, table
+
+
+def many_classes(result: dict[str, Any]) -> str:
+    body = [
+        [
+            row["size"],
+            f"{row['noise']} {row['rate']:.0%}",
+            row["method"],
+            f"{row['auroc']:.3f}",
+            f"{row['average_precision']:.3f}",
+            f"{row['calibration_error']:.3f}",
+            f"{row['seconds']:.1f}",
+            f"{row['peak_mib'] / 1024:.1f}",
+        ]
+        for row in result["rows"]
+    ]
+    head = ["classes x samples", "noise", "", "AUROC", "average precision", "calibration error", "s", "GiB"]
+    return (
+        "## Many classes\n\n"
+        '"mixture" is synthetic and suits our probe for many classes; "parts" are CIFAR-10 embeddings with '
+        "made-up classes. The peer is cleanlab on `cross_val_predict(LogisticRegression())`.\n\n"
+        + table(head, body)
+        + "\n"
+        + measured_on(result, "scikit-learn", "cleanlab")
+    )
+
+
+def automatic_cost(result: dict[str, Any]) -> str:
+    body = [
+        [name, f"{row['seconds']:.2f}", f"{row['plain_fits']:.2f}", f"{row['auroc']:.4f}"]
+        for name, row in result["rows"].items()
+    ]
+    return (
+        "## What choosing for oneself costs\n\n"
+        "Shortest of the repeats, all three in turn in one process.\n\n"
+        + table(["", "seconds", "plain fits", "AUROC"], body)
+        + "\n"
+        + measured_on(result, "faiss-cpu")
+    )
+
+
+def beyond_labels(result: dict[str, Any]) -> str:
+    body = [
+        [
+            row["set"],
+            row["kind"],
+            row["case"],
+            row["by"],
+            "" if row["auroc"] is None else f"{row['auroc']:.3f}",
+            f"{row['found']:.1%}",
+            f"{row['false_alarms']:.2%}",
+            f"{row['seconds']:.2f}",
+        ]
+        for row in result["rows"]
+    ]
+    return (
+        "## Outliers, copies and leaks\n\n"
+        "Planted into real features and into clusters of known make.\n\n"
+        + table(["set", "what", "case", "by", "AUROC", "found", "false alarms", "seconds"], body)
+        + "\n"
+        + measured_on(result, "cleanlab")
+    )
+
+
+def report_time(result: dict[str, Any]) -> str:
+    return (
+        "## The report\n\n"
+        f"Of an audit of {result['n_samples']:,} samples: written in {result['report_seconds']:.1f} s, "
+        f"{result['report_megabytes']:.1f} MB, beside {result['audit_seconds']:.0f} s for the audit and "
+        f"{result['writing_seconds']:.0f} s for its folder.\n\n" + measured_on(result)
+    )
+
+
+def review_latency(result: dict[str, Any]) -> str:
+    body = [
+        [name, *(f"{answer[key]:.0f}" for key in ("median_ms", "p99_ms", "max_ms"))]
+        for name, answer in result["answers"].items()
+    ]
+    return (
+        f"## The review page at {result['n_suspects']:,} suspects\n\n"
+        "Milliseconds until the answer is there; a decision counts when it is on the disk and the next "
+        "suspect is known.\n\n"
+        + table(["", "median", "99th percentile", "longest"], body)
+        + "\n"
+        + measured_on(result)
+    )
