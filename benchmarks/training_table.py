@@ -58,16 +58,20 @@ class TrainingTable:
         parser.add_argument("--variants", nargs="+", choices=self.variants, default=list(self.variants))
         parser.add_argument("--cells", nargs="+", type=int, default=list(range(len(self.cells))))
         options = parser.parse_args()
-        path = RESULTS / f"{self.name}.json"
-        rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
         for variant in options.variants:
             for cell in (self.cells[number] for number in options.cells):
                 for seed in options.seeds:
                     key = {"method": variant, "noise": cell[0], "rate": cell[1], "seed": seed}
-                    if not any(key.items() <= row.items() for row in rows):
-                        rows.append(key | self.measure(variant, cell, seed))
-                        save(self.name, {**self.facts, "rows": rows})
-                _show(variant, cell, rows)
+                    if not any(key.items() <= row.items() for row in self._rows()):
+                        row = key | self.measure(variant, cell, seed)
+                        # Read again: another part of the table may have been measured meanwhile.
+                        save(self.name, {**self.facts, "rows": [*self._rows(), row]})
+                _show(variant, cell, self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        path = RESULTS / f"{self.name}.json"
+        rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+        return rows
 
 
 def _show(variant: str, cell: Cell, rows: list[dict[str, Any]]) -> None:
