@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -26,8 +25,3 @@ def marked(value: float, best: float, digits: int = 3) -> str:
     """A number, bold where it is the best one as far as it is shown."""
     text = f"{value:.{digits}f}"
     return f"**{text}**" if text == f"{best:.{digits}f}" else text
-
-
-def spread(values: Sequence[float]) -> float:
-    """Standard deviation over the seeds, 0 where there is one."""
-    return statistics.stdev(values) if len(values) > 1 else 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from markdown import marked, measured_on, spread, table
+from markdown import marked, measured_on, table
 
 NAMES = {
     "laplace": "LaplaceConfidence",
@@ -31,8 +31,7 @@ def accuracies(title: str, about: str, result: dict[str, Any]) -> str:
         body = [
             [
                 NAMES[name],
-                f"{marked(last[name], max(last.values()), 1)} ± "
-                f"{100 * spread([run['last'] for run in group]):.1f}",
+                marked(last[name], max(last.values()), 1) + _spread(group),
                 f"{100 * statistics.mean(run['chosen'] for run in group):.1f}",
                 f"{100 * statistics.mean(run['best'] for run in group):.1f}",
                 str(len(group)),
@@ -43,6 +42,11 @@ def accuracies(title: str, about: str, result: dict[str, Any]) -> str:
         head = ["", "last 10 rounds", "chosen round", "best round (comparison only)", "seeds", "seconds"]
         parts.append(f"{cell[0]} noise, {cell[1]:.0%}:\n\n" + table(head, body))
     return "\n".join([*parts, measured_on(result, "torch")])
+
+
+def _spread(runs: list[dict[str, Any]]) -> str:
+    """Standard deviation over the seeds, nothing where there is one."""
+    return f" ± {100 * statistics.stdev(run['last'] for run in runs):.1f}" if len(runs) > 1 else ""
 
 
 def overhead(results: list[dict[str, Any]]) -> str:
