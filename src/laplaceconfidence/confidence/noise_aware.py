@@ -59,7 +59,7 @@ class NoiseAwareConfidence(BaseEstimator):
     n_components : principal axes that are looked at; ``None`` takes up to 256.
     n_rounds : most rounds of self-training, the first included. Later rounds drift.
     n_folds : parts the given labels are hidden in, at least 3.
-    search, target_recall : as in ``LaplaceConfidence``.
+    search, target_recall : as in ``LaplaceConfidence``; several views make up for missed neighbours.
     knn_graph_kind : what the values of a ``knn_graph`` passed to ``fit`` are.
     missing_label : a value of ``y`` that means "no label", besides ``None``, NaN and the empty string.
     n_jobs : threads; ``None`` and -1 take every core.
@@ -105,7 +105,7 @@ class NoiseAwareConfidence(BaseEstimator):
         n_rounds: int = 3,
         n_folds: int = 5,
         search: str = "auto",
-        target_recall: float = 0.95,
+        target_recall: float = 0.9,
         knn_graph_kind: str = "similarity",
         missing_label: Any = None,
         n_jobs: int | None = None,
