@@ -3,7 +3,9 @@
     python benchmarks/training_fashion.py [--seeds 0 1 2] [--variants laplace cross_entropy] [--cells 0 1 2]
 
 The first 10,000 training images, noise put into their labels; the test images are the official 10,000.
-Cross-entropy sees the same weak views and makes as many passes as each network of ours.
+Cross-entropy makes as many passes as each network of ours: plain, as it is usually meant, and on the same
+weak views (crops and flips), which by themselves keep so small a network from memorising. All run in
+bfloat16, which halves the time on processors that have it; the preset itself says float32.
 """
 
 from __future__ import annotations
@@ -26,12 +28,17 @@ def split(seed: int) -> tuple[NoisyDataset, NoisyDataset]:
 
 
 def preset(cell: Cell) -> dict[str, Any]:
-    settings = load_preset("fashion-small").training.parameters() | {"device": "cpu"}
+    settings = load_preset("fashion-small").training.parameters()
+    settings |= {"device": "cpu", "precision": "bfloat16"}
     # The paper's penalty in warm-up, for noise that is not symmetric.
     return settings | {"entropy_penalty": True} if cell[0] == "asymmetric" else settings
 
 
 def cross_entropy(cell: Cell) -> dict[str, Any]:
+    return on_weak_views(cell) | {"weak": "none"}
+
+
+def on_weak_views(cell: Cell) -> dict[str, Any]:
     ours = preset(cell)
     own = {name: ours[name] for name in ours if name in KEPT_FOR_CROSS_ENTROPY}
     passes = ours["warmup"] + ours["passes"] * (ours["rounds"] - ours["warmup"])
@@ -46,6 +53,7 @@ KEPT_FOR_CROSS_ENTROPY = {
     "weak",
     "validation_fraction",
     "channels_last",
+    "precision",
     "device",
 }
 
@@ -56,6 +64,8 @@ TABLE = TrainingTable(
     variants={
         "laplace": preset,
         "cross_entropy": cross_entropy,
+        "cross_entropy_weak_views": on_weak_views,
+        "laplace_paper_estimator": lambda cell: preset(cell) | {"confidence": "laplace"},
         "laplace_loss_mixture": lambda cell: preset(cell) | {"confidence": "gaussian-mixture"},
         "laplace_one_network": lambda cell: preset(cell) | {"n_networks": 1},
     },

@@ -4,7 +4,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import sparse
@@ -127,6 +127,8 @@ def check_sane(result: AuditResult, n: int) -> None:
 
 @settings(max_examples=500, deadline=None)
 @given(cases())
+@example({"labels": ["x", "y"], "estimator": "noise-aware", "features": np.array([[5e-324], [0.0]])})
+@example({"labels": ["x", "y"], "estimator": "noise-aware", "features": np.array([[1.0], [1 + 2.3e-16]])})
 def test_a_sane_answer_or_a_clear_refusal(case: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

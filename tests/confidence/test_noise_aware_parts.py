@@ -21,8 +21,10 @@ from laplaceconfidence.confidence.class_means_probe import fit_class_means_probe
 from laplaceconfidence.confidence.cross_fitting import make_worlds, stratified_folds
 from laplaceconfidence.confidence.decisions import expected_curve, threshold_for_precision
 from laplaceconfidence.confidence.evidence_pool import Pool, PooledRows, fit_full_pool, fit_symmetric_pool
-from laplaceconfidence.confidence.graph_evidence import Spreader, seen_from_worlds, spread_folds
+from laplaceconfidence.confidence.graph_evidence import Spreader, far_votes, seen_from_worlds, spread_folds
+from laplaceconfidence.confidence.laplace import LaplaceConfidence
 from laplaceconfidence.confidence.linear_probe import fit_probe
+from laplaceconfidence.confidence.noise_reading import Reading
 from laplaceconfidence.confidence.transition import (
     fit_transition,
     is_diagonal_dominant,
@@ -140,6 +142,28 @@ def test_spreading_solves_the_system() -> None:
     columns = RNG.random((40, 4)).astype(np.float32)
     exact = np.linalg.solve(np.eye(40) - 0.5 * graph.toarray(), columns)
     assert np.linalg.norm(Spreader(1)(graph, columns) - exact) <= 0.02 * np.linalg.norm(exact)
+
+
+def test_far_votes_are_the_papers_estimate_at_a_shorter_range() -> None:
+    X = RNG.normal(size=(60, 4)).astype(np.float32)
+    codes = RNG.integers(-1, 3, 60)
+    affinity = symmetric_affinity(find_neighbours(X / np.linalg.norm(X, axis=1, keepdims=True), 5, n_jobs=1))
+    graph = normalised(affinity, degrees(affinity))
+    plain = LaplaceConfidence(5, 0.9, missing_label=-1, tol=1e-6, max_iter=200).fit(X, codes)
+    votes = far_votes(graph, codes, 3, Spreader(1))
+    np.testing.assert_allclose(votes, plain.label_distributions_, atol=0.02)
+
+
+def test_a_reading_is_put_in_another_order_and_keeps_its_mean() -> None:
+    confidence = np.array([0.99, 0.95, 0.9, 0.99])
+    distributions = np.column_stack([confidence, 1 - confidence])
+    reading = Reading(
+        np.arange(4), distributions, np.zeros(4, np.int64), confidence, confidence, identifiable=False
+    )
+    reading.rank_by(np.array([0.2, 0.4, 0.6, 0.8]))
+    assert (np.diff(reading.confidence) > 0).all()
+    assert reading.confidence.mean() == pytest.approx(confidence.mean())
+    np.testing.assert_allclose(reading.distributions.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("with_candidates", [False, True])

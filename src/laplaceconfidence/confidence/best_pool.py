@@ -34,7 +34,6 @@ class BestPool:
     noise_model: str
     round: int
     evidence: list[FloatArray]  # of (n, R)
-    local: FloatArray | None  # (n, R) log shares of the closest neighbours, if there is a graph
     alternatives: list[tuple[Pool, list[FloatArray]]]  # what the other rounds made of it
     candidates: IntArray | None  # (n, R) the classes of the columns; None for all
     history: list[dict[str, Any]]
@@ -73,14 +72,11 @@ def find_best_pool(
     history: list[dict[str, Any]] = []
     best: PoolCandidate | None = None
     number, candidates, evidence = 0, None, []
-    local: FloatArray | None = None
     alternatives: list[tuple[Pool, list[FloatArray]]] = []
     if has_views:
         rounds, candidates = run_rounds(views, to_learn, given, n_classes, worlds, n_rounds=n_rounds, rng=rng)
         number = _latest_supported([one.chosen for one in rounds])
         alternatives = [(one.chosen.pool, one.evidence) for one in rounds]
-        if views.graphs and candidates is None:  # with many classes a few neighbours' votes say too little
-            local = rounds[number].evidence[int(views.coordinates is not None)]
         best, evidence = rounds[number].chosen, rounds[number].evidence
         for index, one in enumerate(rounds):
             history.append(_summary(f"round {index + 1}", one.chosen, one.tried))
@@ -106,9 +102,7 @@ def find_best_pool(
             "held-out labels are no more likely with the features than without: they say nothing about them"
         )
         return _fixed(evidence, candidates, n_classes, history, reason)
-    return BestPool(
-        best.pool, best.kind, number + 1, evidence, local, alternatives, candidates, history, None
-    )
+    return BestPool(best.pool, best.kind, number + 1, evidence, alternatives, candidates, history, None)
 
 
 def _latest_supported(chosen: list[PoolCandidate]) -> int:
@@ -138,7 +132,7 @@ def _fixed(
     even = np.full(n_classes, 1 / n_classes)
     weights = np.full(len(evidence), 1 / len(evidence))
     pool = Pool(weights, np.zeros(n_classes), uniform_noise(PRIOR_NOISE, even))
-    return BestPool(pool, "assumed", 0, evidence, None, [(pool, evidence)], candidates, history, reason)
+    return BestPool(pool, "assumed", 0, evidence, [(pool, evidence)], candidates, history, reason)
 
 
 def _summary(name: str, chosen: PoolCandidate, tried: list[PoolCandidate]) -> dict[str, Any]:

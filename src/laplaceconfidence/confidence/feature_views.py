@@ -1,4 +1,4 @@
-"""Features as the noise-aware estimator looks at them: half-whitened axes, and graphs of two ranges."""
+"""Features as the noise-aware estimator looks at them: half-whitened axes, and graphs of several ranges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from laplaceconfidence.features.scale import principal_axes, project, unit_lengt
 from laplaceconfidence.graph.neighbours import Neighbours, find_neighbours
 from laplaceconfidence.stages import stage
 from laplaceconfidence.threads import limited_threads, thread_count
-from laplaceconfidence.validation import check_integer
+from laplaceconfidence.validation import check_integer, must_be
 
 USUAL_COMPONENTS = 256  # principal axes that are looked at, where there are so many
 _WIDEST_COVARIANCE = 4_096  # features; above, the principal axes are found by a randomised decomposition
@@ -30,8 +30,8 @@ def half_whitened(
     """
     with stage("features"), limited_threads(thread_count(n_jobs)):
         # Features of any scale: squares of huge or tiny numbers must stay representable in float32.
-        largest = max(float(np.abs(features).max()), float(np.finfo(features.dtype).tiny))
-        features = (features / features.dtype.type(largest)).astype(np.float32, copy=False)
+        largest = np.abs(features).max() or features.dtype.type(1)
+        features = (features / largest).astype(np.float32, copy=False)
         n, d = features.shape
         if n_components is not None:
             check_integer(n_components, "n_components", minimum=1, maximum=min(n, d))
@@ -44,6 +44,8 @@ def half_whitened(
             left, sizes, _ = randomized_svd(centred, width, random_state=int(rng.integers(2**31 - 1)))
             coordinates, variances = left * sizes, sizes**2 / n
         kept = variances > max(float(variances[0]) * 1e-9, 1e-30)
+        if not kept.any():
+            raise must_be("X", "different between samples in single precision", f"{n} nearly equal rows")
         coordinates = coordinates[:, kept] / np.sqrt(np.sqrt(variances[kept]))
         coordinates /= np.sqrt(np.square(coordinates).mean(dtype=np.float64))
         return np.ascontiguousarray(coordinates, dtype=np.float32)
@@ -57,8 +59,8 @@ def nested_graphs(
     target_recall: float,
     n_jobs: int | None,
     rng: np.random.Generator,
-) -> tuple[list[sparse.csr_array], Neighbours]:
-    """Normalised cosine graphs, one for every number of neighbours, and the one search they come from."""
+) -> tuple[dict[int, sparse.csr_array], Neighbours]:
+    """Normalised cosine graphs by number of neighbours, and the one search they all come from."""
     unit = unit_length(coordinates)
     neighbours = find_neighbours(
         unit,
@@ -68,4 +70,4 @@ def nested_graphs(
         n_jobs=n_jobs,
         random_state=rng,
     )
-    return list(nested_normalised_graphs(neighbours, n_neighbors).values()), neighbours
+    return nested_normalised_graphs(neighbours, n_neighbors), neighbours

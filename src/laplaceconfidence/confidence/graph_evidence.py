@@ -13,10 +13,12 @@ from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.cross_fitting import FoldWorlds
+from laplaceconfidence.confidence.softmax import clipped_softmax
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 
 ALPHA = 0.5  # short range: generic embeddings want neighbours, not neighbours' neighbours
+FAR = 0.9  # over few neighbours, but from one to the next
 FLOOR = 0.1  # votes that are spread over all classes, so that a class nobody voted for keeps a share
 TOLERANCE = 1e-2  # relative residual; shares are rounded far more coarsely by the floor
 _ENTRIES_AT_ONCE = 1 << 18  # about a megabyte, which the cache holds
@@ -30,14 +32,14 @@ class Spreader:
     n_jobs: int | None = None
     residual: float = 0.0
 
-    def __call__(self, graph: sparse.csr_array, columns: FloatArray) -> FloatArray:
-        """(I - S/2)^-1 applied to columns (n, m), some of them at a time."""
+    def __call__(self, graph: sparse.csr_array, columns: FloatArray, alpha: float = ALPHA) -> FloatArray:
+        """(I - alpha S)^-1 applied to columns (n, m), some of them at a time."""
         n, m = columns.shape
         result = np.empty((n, m), dtype=np.float32)
         for first in range(0, m, _COLUMNS_AT_ONCE):
             part = slice(first, first + _COLUMNS_AT_ONCE)
             solution = conjugate_gradient(
-                graph, ALPHA, columns[:, part], tol=TOLERANCE, max_iter=20, n_jobs=self.n_jobs
+                graph, alpha, columns[:, part], tol=TOLERANCE, max_iter=20, n_jobs=self.n_jobs
             )
             result[:, part] = solution.values
             self.residual = max(self.residual, float(solution.residuals.max()))
@@ -66,6 +68,14 @@ def spread_folds(
     by_fold = np.zeros((n, worlds.n_folds, n_classes), dtype=np.float32)
     by_fold[heard, worlds.folds[heard], codes[heard]] = 1
     return spread(graph, by_fold.reshape(n, -1)).reshape(by_fold.shape)
+
+
+def far_votes(graph: sparse.csr_array, codes: IntArray, n_classes: int, spread: Spreader) -> FloatArray:
+    """(n, C) the paper's estimate at a shorter range: softmax of all labels, spread, its own too."""
+    heard = np.flatnonzero(codes != MISSING)
+    labels = np.zeros((len(codes), n_classes), dtype=np.float32)
+    labels[heard, codes[heard]] = 1
+    return clipped_softmax(spread(graph, labels, FAR))
 
 
 def seen_from_worlds(by_fold: FloatArray, own_folds: IntArray) -> FloatArray:

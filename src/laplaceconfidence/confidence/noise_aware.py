@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
@@ -18,7 +19,7 @@ from laplaceconfidence.confidence.decisions import ExpectedCurve, expected_curve
 from laplaceconfidence.confidence.feature_vectors import check_feature_vectors
 from laplaceconfidence.confidence.feature_views import half_whitened, nested_graphs
 from laplaceconfidence.confidence.given_labels import check_given_labels
-from laplaceconfidence.confidence.graph_evidence import Spreader
+from laplaceconfidence.confidence.graph_evidence import Spreader, far_votes
 from laplaceconfidence.confidence.noise_inputs import (
     audited_column,
     check_pred_probs,
@@ -42,6 +43,8 @@ from laplaceconfidence.validation import (
     check_real,
     must_be,
 )
+
+CLOSEST = 10  # neighbours of the graph that ranks where no noise is found
 
 
 class NoiseAwareConfidence(BaseEstimator):
@@ -164,7 +167,9 @@ class NoiseAwareConfidence(BaseEstimator):
                 rng=rng,
             )
             with stage("confidence"):
-                reading = read_pool(best.pool, best.evidence, given, best.candidates, best.local)
+                reading = read_pool(best.pool, best.evidence, given, best.candidates)
+                if not reading.identifiable and views.closest is not None:
+                    self._rank_by_support_and_votes(reading, views.closest, views.spread, given)
                 cautious = mean_confidence(best.alternatives, given, best.candidates)
                 verdict = calibrate_reading(
                     reading,
@@ -237,7 +242,7 @@ class NoiseAwareConfidence(BaseEstimator):
         *,
         needed: bool,
     ) -> Views:
-        coordinates, graphs = None, []
+        coordinates, graphs, closest = None, [], None
         self.search_: str | None = None
         self.recall_: float | None = None
         self.n_neighbors_: int | None = None
@@ -246,21 +251,25 @@ class NoiseAwareConfidence(BaseEstimator):
         if knn_graph is not None:
             affinity = affinity_from_knn_graph(knn_graph, len(given), kind=self.knn_graph_kind)
             graphs = [normalised(affinity, degrees(affinity))]
+            closest = graphs[0]
         elif coordinates is not None:
             counts = self._neighbor_counts(given)
-            self.n_neighbors_ = counts[-1]
-            graphs, neighbours = nested_graphs(
+            self.n_neighbors_, few = counts[-1], min(CLOSEST, counts[-1])
+            by_count, neighbours = nested_graphs(
                 coordinates,
-                counts,
+                sorted({few, *counts}),
                 search=self.search,
                 target_recall=self.target_recall,
                 n_jobs=self.n_jobs,
                 rng=rng,
             )
+            graphs, closest = [by_count[k] for k in counts], by_count[few]
             self.search_, self.recall_ = neighbours.search, neighbours.recall
         elif needed:
             raise must_be("X", "given unless a 'knn_graph' or 'pred_probs' is", None)
-        return Views(coordinates, graphs, Spreader(self.n_jobs))
+        if len(self.classes_) > ALL_UP_TO:  # a column for each would cost most, and few neighbours say little
+            closest = None
+        return Views(coordinates, graphs, Spreader(self.n_jobs), closest)
 
     def _neighbor_counts(self, given: IntArray) -> list[int]:
         if not isinstance(self.n_neighbors, str):
@@ -273,6 +282,16 @@ class NoiseAwareConfidence(BaseEstimator):
         else:
             wanted = [30, 100] if class_size >= 100 else [10, 30]
         return sorted({min(k, len(given) - 1) for k in wanted})
+
+    def _rank_by_support_and_votes(
+        self, reading: Reading, closest: sparse.csr_array, spread: Spreader, given: IntArray
+    ) -> None:
+        """Where no noise was found: the evidence and, as much, the votes of a close neighbourhood.
+
+        The former may have learnt the annotators' errors; among close neighbours the truth has the majority.
+        """
+        votes = far_votes(closest, given, len(self.classes_), spread)
+        reading.rank_by(np.sqrt(reading.support * votes[reading.rows, given[reading.rows]]))
 
     def _keep(
         self,

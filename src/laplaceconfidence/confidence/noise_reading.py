@@ -54,18 +54,20 @@ class Reading:
         self.distributions[self.rows] = posteriors
         self.confidence = confidence
 
+    def rank_by(self, score: FloatArray) -> None:
+        """Put the labels in the order of a score in (0, 1), and leave the mean confidence where it is."""
+        everywhere = np.zeros(len(self.rows), dtype=np.int64)
+        mean = np.array([float(self.confidence.mean())])
+        self.replace_confidence(shifted_to_mean(score, everywhere, mean))
+
 
 def read_pool(
     pool: Pool,
     evidence: list[FloatArray],
     given: IntArray,
     candidates: IntArray | None,
-    local: FloatArray | None = None,
 ) -> Reading:
-    """The posteriors under a pool; ranked by support where the noise was not found.
-
-    ``local`` are log shares (n, R) of the closest neighbours, who know least of what annotators confuse.
-    """
+    """The posteriors under a pool; ranked by support where the noise was not found."""
     probabilities = pool.probabilities(evidence, candidates).astype(np.float64)
     rows = np.flatnonzero(given != MISSING)
     codes = given[rows]
@@ -82,11 +84,7 @@ def read_pool(
     reading = Reading(rows, probabilities, columns, confidence, support, found)
     if not found:
         # The matrix that found no noise has nothing to say about which label is worse either.
-        ranked = support
-        if local is not None:
-            ranked = np.sqrt(support * np.exp(local[rows, columns].astype(np.float64)))
-        everywhere = np.zeros(len(rows), dtype=np.int64)
-        reading.replace_confidence(shifted_to_mean(ranked, everywhere, np.array([1 - low])))
+        reading.rank_by(support)
     return reading
 
 

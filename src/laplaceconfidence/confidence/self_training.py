@@ -40,6 +40,7 @@ class Views:
     coordinates: FloatArray | None  # (n, d)
     graphs: Sequence[sparse.csr_array]
     spread: Spreader
+    closest: sparse.csr_array | None = None  # of few neighbours, to rank by where no noise is found
 
 
 @dataclass(slots=True)

@@ -134,11 +134,9 @@ def choose_settings(
     return ranked
 
 
-def nested_normalised_graphs(
-    neighbours: Neighbours, counts: Sequence[int]
-) -> dict[int | None, sparse.csr_array]:
+def nested_normalised_graphs(neighbours: Neighbours, counts: Sequence[int]) -> dict[int, sparse.csr_array]:
     """Normalised graphs of the first k neighbours, for several k."""
-    graphs: dict[int | None, sparse.csr_array] = {}
+    graphs: dict[int, sparse.csr_array] = {}
     for k in counts:
         affinity = symmetric_affinity(first_neighbours(neighbours, k))
         graphs[k] = normalised(affinity, degrees(affinity))

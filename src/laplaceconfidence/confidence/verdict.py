@@ -1,4 +1,5 @@
-"""The last word on every label: small classes lean on the others, verified labels correct all."""
+"""The last word on every label: small classes lean on the others where noise was found, verified labels
+correct all."""
 
 from __future__ import annotations
 
@@ -48,10 +49,13 @@ def calibrate_reading(
     low = 0.0 if fallback else low
     identifiable = reading.identifiable and not fallback
     codes = given[reading.rows]
-    if not identifiable:
+    if identifiable:
+        reading.replace_confidence(shrunk_by_class(reading.confidence, codes, n_classes))
+        cautious = shrunk_by_class(cautious, codes, n_classes)
+    else:
+        # At the optimistic end confidences are near 1, the mean of a class hangs on its one or two worst
+        # labels, and to draw it to the others' would only spoil the ranking.
         cautious = reading.confidence
-    reading.replace_confidence(shrunk_by_class(reading.confidence, codes, n_classes))
-    cautious = shrunk_by_class(cautious, codes, n_classes)
     calibration = None
     if verified is not None:
         known = verified[reading.rows] != MISSING
