@@ -6,6 +6,7 @@ follow the training curve of one.
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 from collections.abc import Callable
@@ -18,6 +19,9 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from laplaceconfidence.exceptions import LaplaceConfidenceError
+
+_HAS_NEW_NAME = "forward_sync_buffers" in inspect.signature(DistributedDataParallel.__init__).parameters
+_SYNC_BUFFERS = "forward_sync_buffers" if _HAS_NEW_NAME else "broadcast_buffers"  # renamed in torch 2.13
 
 
 class AnotherProcessFailed(LaplaceConfidenceError):  # noqa: N818 (says what happened)
@@ -110,8 +114,9 @@ class Team:
         if self.size == 1:
             return module
         # Running statistics are averaged before they are used, not broadcast before every pass.
+        options: dict[str, Any] = {_SYNC_BUFFERS: False}
         devices = [device] if device.type == "cuda" else None
-        return DistributedDataParallel(module, device_ids=devices, broadcast_buffers=False)
+        return DistributedDataParallel(module, device_ids=devices, **options)
 
     def average_gradients(self, module: nn.Module) -> None:
         """The same for a module of which some parts may rest, which DistributedDataParallel does not take."""
