@@ -2,7 +2,8 @@
 
 True labels score; they choose nothing. Peers that need probabilities get those of a 5-fold regularised
 regression on half-whitened features whose penalty is the one that predicts held-out given labels best. Run
-``python benchmarks/noise_aware.py``; ``--sets`` and ``--seeds`` run less, and what is there already is kept.
+``python benchmarks/noise_aware.py``; ``--sets`` and ``--seeds`` run less, and what is there already is kept;
+``--refresh`` measures ours anew beside the peers' stored results.
 """
 
 from __future__ import annotations
@@ -185,6 +186,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=None)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--refresh", action="store_true", help="ours only, in the cells that are there")
     parser.add_argument("--out", default=NAME)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -200,15 +202,20 @@ def main() -> None:
         weak = weak_log_probabilities(data)
         for seed in options.seeds:
             for kind, rate in CELLS:
-                if (name, kind, rate, seed) in done:
+                if ((name, kind, rate, seed) in done) != options.refresh:
                     continue
                 noisy = with_noise(data, name, kind, rate, seed, weak)
                 cell = {"set": name, "noise": kind, "rate": rate, "seed": seed}
-                rows.append(cell | {"method": OURS} | ours(noisy, seed))
-                rows.extend(
-                    cell | {"method": method} | scored(*result, noisy)
-                    for method, result in peers(noisy, seed).items()
-                )
+                own = cell | {"method": OURS}
+                if options.refresh:
+                    place = next(i for i, row in enumerate(rows) if own.items() <= row.items())
+                    rows[place] = own | ours(noisy, seed)
+                else:
+                    rows.append(own | ours(noisy, seed))
+                    rows.extend(
+                        cell | {"method": method} | scored(*result, noisy)
+                        for method, result in peers(noisy, seed).items()
+                    )
                 save(options.out, {"settings": {"classes": 10}, "rows": rows})
                 show(rows, name, kind, rate)
 

@@ -60,7 +60,7 @@ class NoiseAwareConfidence(BaseEstimator):
     n_neighbors : neighbours of a sample in each of the graphs; "auto" is (30, 100), or (10, 30) where classes
         have fewer than 100 members; above 50 classes one graph of 50, or of 30.
     n_components : principal axes that are looked at; ``None`` takes up to 256.
-    n_rounds : most rounds of self-training, the first included. Later rounds drift.
+    n_rounds : most rounds of self-training, the first included; "auto" is 4, above 50 classes 2.
     n_folds : parts the given labels are hidden in, at least 3.
     search, target_recall : as in ``LaplaceConfidence``; several views make up for missed neighbours.
     knn_graph_kind : what the values of a ``knn_graph`` passed to ``fit`` are.
@@ -105,7 +105,7 @@ class NoiseAwareConfidence(BaseEstimator):
         n_neighbors: str | int | Sequence[int] = "auto",
         n_components: int | None = None,
         *,
-        n_rounds: int = 3,
+        n_rounds: int | str = "auto",
         n_folds: int = 5,
         search: str = "auto",
         target_recall: float = 0.9,
@@ -162,7 +162,7 @@ class NoiseAwareConfidence(BaseEstimator):
                 given,
                 verified,
                 len(self.classes_),
-                n_rounds=self.n_rounds,
+                n_rounds=self._round_count(),
                 n_folds=self.n_folds,
                 rng=rng,
             )
@@ -207,7 +207,10 @@ class NoiseAwareConfidence(BaseEstimator):
                 check_integer(k, "n_neighbors", minimum=1)
         if self.n_components is not None:
             check_integer(self.n_components, "n_components", minimum=1)
-        check_integer(self.n_rounds, "n_rounds", minimum=1)
+        if isinstance(self.n_rounds, str):
+            check_choice(self.n_rounds, "n_rounds", ("auto",))
+        else:
+            check_integer(self.n_rounds, "n_rounds", minimum=1)
         check_integer(self.n_folds, "n_folds", minimum=3)
         check_choice(self.search, "search", SEARCHES)
         check_real(self.target_recall, "target_recall", above=0, at_most=1)
@@ -292,6 +295,11 @@ class NoiseAwareConfidence(BaseEstimator):
         """
         votes = far_votes(closest, given, len(self.classes_), spread)
         reading.rank_by(np.sqrt(reading.support * votes[reading.rows, given[reading.rows]]))
+
+    def _round_count(self) -> int:
+        if not isinstance(self.n_rounds, str):
+            return self.n_rounds
+        return 4 if len(self.classes_) <= ALL_UP_TO else 2  # a round is dear there and adds little
 
     def _keep(
         self,
