@@ -45,7 +45,7 @@ PAPER: dict[str, tuple[str, float, float, int, bool]] = {
     "cifar100-sym80": ("symmetric", 0.8, 2, 2, False),
     "cifar100-sym90": ("symmetric", 0.9, 2, 2, False),
 }
-SMALL = ("digits", "embeddings-mlp", "fashion-small", "image-folder-small")
+SMALL = ("digits", "embeddings-mlp", "fashion-small", "fashion-small-asymmetric", "image-folder-small")
 
 
 def test_there_is_a_preset_for_every_setting() -> None:
