@@ -14,6 +14,7 @@ NAMES = {
     "laplace_one_network": "LaplaceConfidence, one network",
     "laplace_loss_mixture": "LaplaceConfidence, loss mixture in place of the graph",
     "laplace_noise_aware": "LaplaceConfidence, noise-aware estimator in place of the paper's",
+    "laplace_paper_estimator": "LaplaceConfidence, the paper's estimator in place of the noise-aware",
     "dividemix": "DivideMix",
     "co_teaching": "Co-teaching (told the noise rate)",
 }

@@ -63,6 +63,7 @@ TABLE = TrainingTable(
         "laplace": preset,
         "cross_entropy": cross_entropy,
         "cross_entropy_weak_views": on_weak_views,
+        "laplace_paper_estimator": lambda cell: preset(cell) | {"confidence": "laplace"},
         "laplace_loss_mixture": lambda cell: preset(cell) | {"confidence": "gaussian-mixture"},
         "laplace_one_network": lambda cell: preset(cell) | {"n_networks": 1},
     },

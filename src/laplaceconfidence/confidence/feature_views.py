@@ -59,8 +59,8 @@ def nested_graphs(
     target_recall: float,
     n_jobs: int | None,
     rng: np.random.Generator,
-) -> tuple[dict[int, sparse.csr_array], Neighbours]:
-    """Normalised cosine graphs by number of neighbours, and the one search they all come from."""
+) -> tuple[list[sparse.csr_array], Neighbours]:
+    """Normalised cosine graphs, one for every number of neighbours, and the one search they come from."""
     unit = unit_length(coordinates)
     neighbours = find_neighbours(
         unit,
@@ -70,4 +70,4 @@ def nested_graphs(
         n_jobs=n_jobs,
         random_state=rng,
     )
-    return nested_normalised_graphs(neighbours, n_neighbors), neighbours
+    return list(nested_normalised_graphs(neighbours, n_neighbors).values()), neighbours

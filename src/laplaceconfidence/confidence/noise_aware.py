@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from laplaceconfidence.confidence.noise_inputs import (
 from laplaceconfidence.confidence.noise_reading import Reading, mean_confidence, read_pool
 from laplaceconfidence.confidence.protocol import Evidence
 from laplaceconfidence.confidence.self_training import Views
+from laplaceconfidence.confidence.settings_search import normalised_graph
 from laplaceconfidence.confidence.transition import pair_counts
 from laplaceconfidence.confidence.verdict import calibrate_reading
 from laplaceconfidence.data.labels import MISSING
@@ -58,7 +60,7 @@ class NoiseAwareConfidence(BaseEstimator):
     Parameters
     ----------
     n_neighbors : neighbours of a sample in each of the graphs; "auto" is (30, 100), or (10, 30) where classes
-        have fewer than 100 members; above 50 classes one graph of 50, or of 30.
+        have fewer than 100 members; above 50 classes one graph of 30.
     n_components : principal axes that are looked at; ``None`` takes up to 256.
     n_rounds : most rounds of self-training, the first included; "auto" is 4, above 50 classes 2.
     n_folds : parts the given labels are hidden in, at least 3.
@@ -169,7 +171,7 @@ class NoiseAwareConfidence(BaseEstimator):
             with stage("confidence"):
                 reading = read_pool(best.pool, best.evidence, given, best.candidates)
                 if not reading.identifiable and views.closest is not None:
-                    self._rank_by_support_and_votes(reading, views.closest, views.spread, given)
+                    self._rank_by_support_and_votes(reading, views.closest(), views.spread, given)
                 cautious = mean_confidence(best.alternatives, given, best.candidates)
                 verdict = calibrate_reading(
                     reading,
@@ -245,7 +247,8 @@ class NoiseAwareConfidence(BaseEstimator):
         *,
         needed: bool,
     ) -> Views:
-        coordinates, graphs, closest = None, [], None
+        coordinates, graphs = None, []
+        closest: Callable[[], sparse.csr_array] | None = None
         self.search_: str | None = None
         self.recall_: float | None = None
         self.n_neighbors_: int | None = None
@@ -254,19 +257,19 @@ class NoiseAwareConfidence(BaseEstimator):
         if knn_graph is not None:
             affinity = affinity_from_knn_graph(knn_graph, len(given), kind=self.knn_graph_kind)
             graphs = [normalised(affinity, degrees(affinity))]
-            closest = graphs[0]
+            closest = partial(graphs.__getitem__, 0)
         elif coordinates is not None:
             counts = self._neighbor_counts(given)
-            self.n_neighbors_, few = counts[-1], min(CLOSEST, counts[-1])
-            by_count, neighbours = nested_graphs(
+            self.n_neighbors_ = counts[-1]
+            graphs, neighbours = nested_graphs(
                 coordinates,
-                sorted({few, *counts}),
+                counts,
                 search=self.search,
                 target_recall=self.target_recall,
                 n_jobs=self.n_jobs,
                 rng=rng,
             )
-            graphs, closest = [by_count[k] for k in counts], by_count[few]
+            closest = partial(normalised_graph, neighbours, min(CLOSEST, counts[-1]))
             self.search_, self.recall_ = neighbours.search, neighbours.recall
         elif needed:
             raise must_be("X", "given unless a 'knn_graph' or 'pred_probs' is", None)
@@ -280,10 +283,9 @@ class NoiseAwareConfidence(BaseEstimator):
             return sorted({fitting_neighbor_count(k, len(given)) for k in wanted})
         # More neighbours than a class has members only add other classes.
         class_size = (given != MISSING).sum() / len(self.classes_)
+        wanted = [30, 100] if class_size >= 100 else [10, 30]
         if len(self.classes_) > ALL_UP_TO:  # a second graph costs most there and adds least
-            wanted = [50] if class_size >= 100 else [30]
-        else:
-            wanted = [30, 100] if class_size >= 100 else [10, 30]
+            wanted = [30]
         return sorted({min(k, len(given) - 1) for k in wanted})
 
     def _rank_by_support_and_votes(

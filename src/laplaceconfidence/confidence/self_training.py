@@ -6,7 +6,7 @@ posteriors of the samples outside fold f are the soft targets of world f, whose 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,7 +40,7 @@ class Views:
     coordinates: FloatArray | None  # (n, d)
     graphs: Sequence[sparse.csr_array]
     spread: Spreader
-    closest: sparse.csr_array | None = None  # of few neighbours, to rank by where no noise is found
+    closest: Callable[[], sparse.csr_array] | None = None  # few neighbours, to rank by if no noise is found
 
 
 @dataclass(slots=True)

@@ -136,11 +136,13 @@ def choose_settings(
 
 def nested_normalised_graphs(neighbours: Neighbours, counts: Sequence[int]) -> dict[int, sparse.csr_array]:
     """Normalised graphs of the first k neighbours, for several k."""
-    graphs: dict[int, sparse.csr_array] = {}
-    for k in counts:
-        affinity = symmetric_affinity(first_neighbours(neighbours, k))
-        graphs[k] = normalised(affinity, degrees(affinity))
-    return graphs
+    return {k: normalised_graph(neighbours, k) for k in counts}
+
+
+def normalised_graph(neighbours: Neighbours, k: int) -> sparse.csr_array:
+    """The normalised graph of the first k neighbours."""
+    affinity = symmetric_affinity(first_neighbours(neighbours, k))
+    return normalised(affinity, degrees(affinity))
 
 
 def first_neighbours(neighbours: Neighbours, k: int) -> Neighbours:
