@@ -32,6 +32,7 @@ from laplaceconfidence.confidence.transition import (
     posterior,
     uniform_noise,
 )
+from laplaceconfidence.confidence.verdict import calibrate_reading
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.graph.affinity import degrees, normalised, symmetric_affinity
 from laplaceconfidence.graph.neighbours import find_neighbours
@@ -152,6 +153,18 @@ def test_far_votes_are_the_papers_estimate_at_a_shorter_range() -> None:
     plain = LaplaceConfidence(5, 0.9, missing_label=-1, tol=1e-6, max_iter=200).fit(X, codes)
     votes = far_votes(graph, codes, 3, Spreader(1))
     np.testing.assert_allclose(votes, plain.label_distributions_, atol=0.02)
+
+
+def test_a_rare_class_does_not_come_first_where_no_noise_is_found() -> None:
+    codes = np.repeat([0, 1, 2], [200, 200, 5])
+    confidence = np.where(codes == 2, 0.9, np.linspace(0.95, 0.9999, 405))
+    distributions = np.column_stack([confidence, 1 - confidence, np.zeros(405)])
+    reading = Reading(
+        np.arange(405), distributions, np.zeros(405, np.int64), confidence, confidence, identifiable=False
+    )
+    calibrate_reading(reading, confidence, codes, None, 3, fallback=False)
+    assert reading.confidence[codes == 2].min() > np.quantile(reading.confidence[codes < 2], 0.1)
+    np.testing.assert_allclose(reading.confidence[codes < 2], confidence[codes < 2])
 
 
 def test_a_reading_is_put_in_another_order_and_keeps_its_mean() -> None:

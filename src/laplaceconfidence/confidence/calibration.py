@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 
 LEAST_SHRINKAGE, MOST_SHRINKAGE = 10.0, 100.0  # labels that the other classes' experience is worth
+RARE_SHARE = 0.1  # of the median class's labels
 _LARGEST_LOG_ODDS = 30.0
 _EDGE = 1e-12
 
@@ -55,6 +56,13 @@ def shrunk_by_class(confidence: FloatArray, codes: IntArray, n_classes: int) -> 
     strength = np.clip(inside / max(between, 1e-9), LEAST_SHRINKAGE, MOST_SHRINKAGE)
     wanted = (sizes * means + strength * overall) / (sizes + strength)
     return shifted_to_mean(confidence, codes, wanted)
+
+
+def is_rare(codes: IntArray, n_classes: int) -> BoolArray:
+    """(C,) whether a class has less than a tenth of the labels that the median class has."""
+    sizes = np.bincount(codes, minlength=n_classes)
+    rare: BoolArray = sizes < RARE_SHARE * np.median(sizes[sizes > 0])
+    return rare
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.confidence.calibration import (
     LogOddsCalibration,
     fit_calibration_of_both,
+    is_rare,
     shrunk_by_class,
 )
 from laplaceconfidence.confidence.noise_reading import Reading
@@ -54,7 +55,11 @@ def calibrate_reading(
         cautious = shrunk_by_class(cautious, codes, n_classes)
     else:
         # At the optimistic end confidences are near 1, the mean of a class hangs on its one or two worst
-        # labels, and to draw it to the others' would only spoil the ranking.
+        # labels, and to draw it to the others' would only spoil the ranking: but for classes so rare that
+        # the evidence hardly knows them, whose labels would all come first.
+        shrunk = shrunk_by_class(reading.confidence, codes, n_classes)
+        rare = is_rare(codes, n_classes)[codes]
+        reading.replace_confidence(np.where(rare, shrunk, reading.confidence))
         cautious = reading.confidence
     calibration = None
     if verified is not None:
