@@ -20,14 +20,14 @@ from laplaceconfidence.confidence.decisions import ExpectedCurve, expected_curve
 from laplaceconfidence.confidence.feature_vectors import check_feature_vectors
 from laplaceconfidence.confidence.feature_views import half_whitened, nested_graphs
 from laplaceconfidence.confidence.given_labels import check_given_labels
-from laplaceconfidence.confidence.graph_evidence import Spreader, far_votes
+from laplaceconfidence.confidence.graph_evidence import Spreader
+from laplaceconfidence.confidence.label_reading import LabelReading, read_labels
 from laplaceconfidence.confidence.noise_inputs import (
     audited_column,
     check_pred_probs,
     encode_audited,
     rows_as_mask,
 )
-from laplaceconfidence.confidence.noise_reading import Reading, mean_confidence, read_pool
 from laplaceconfidence.confidence.protocol import Evidence
 from laplaceconfidence.confidence.self_training import Views
 from laplaceconfidence.confidence.settings_search import normalised_graph
@@ -85,8 +85,11 @@ class NoiseAwareConfidence(BaseEstimator):
     transition_matrix_ : (C, C) p(given | true).
     class_prior_ : (C,) expected shares of the true classes.
     expected_errors_ : (C, C) expected number of wrong labels, by true class (rows) and given label.
-    rounds_ : what every round tried, how likely it made held-out labels, and which one was kept.
-    noise_model_, round_ : the kind of noise and the round that won.
+    rounds_ : what every round tried, how likely it made held-out labels, and which step was kept.
+    noise_model_, round_ : the kind of noise and the round that is read; "local" is noise that features
+        predict, found by doubt that is the same everywhere.
+    doubt_ : share of labels that held-out evidence contradicts, among its surest predictions and among all;
+        ``None`` above 50 classes and where a simpler estimate was used.
     fallback_ : why a simpler estimate was used, or ``None``.
     calibration_ : slopes and offset learnt from audited labels, or ``None``.
     n_neighbors_, search_, recall_ : what the neighbour search found and reached (``None`` without one).
@@ -169,13 +172,10 @@ class NoiseAwareConfidence(BaseEstimator):
                 rng=rng,
             )
             with stage("confidence"):
-                reading = read_pool(best.pool, best.evidence, given, best.candidates)
-                if not reading.identifiable and views.closest is not None:
-                    self._rank_by_support_and_votes(reading, views.closest(), views.spread, given)
-                cautious = mean_confidence(best.alternatives, given, best.candidates)
+                read = read_labels(best, views, given, len(self.classes_))
                 verdict = calibrate_reading(
-                    reading,
-                    cautious,
+                    read.reading,
+                    read.cautious,
                     given,
                     verified,
                     len(self.classes_),
@@ -185,7 +185,7 @@ class NoiseAwareConfidence(BaseEstimator):
                 self.calibration_ = verdict.calibration
                 self.identifiable_ = verdict.identifiable
                 self.noise_rate_, self.noise_rate_bracket_ = verdict.noise_rate, verdict.bracket
-                self._keep(reading, verdict.cautious, best, given, verified)
+                self._keep(read, verdict.cautious, best, given, verified)
         self.residual_ = views.spread.residual if views.graphs else None
         self.timings_ = timer.seconds
         self._warn_if_unidentified()
@@ -288,16 +288,6 @@ class NoiseAwareConfidence(BaseEstimator):
             wanted = [30]
         return sorted({min(k, len(given) - 1) for k in wanted})
 
-    def _rank_by_support_and_votes(
-        self, reading: Reading, closest: sparse.csr_array, spread: Spreader, given: IntArray
-    ) -> None:
-        """Where no noise was found: the evidence and, as much, the votes of a close neighbourhood.
-
-        The former may have learnt the annotators' errors; among close neighbours the truth has the majority.
-        """
-        votes = far_votes(closest, given, len(self.classes_), spread)
-        reading.rank_by(np.sqrt(reading.support * votes[reading.rows, given[reading.rows]]))
-
     def _round_count(self) -> int:
         if not isinstance(self.n_rounds, str):
             return self.n_rounds
@@ -305,12 +295,13 @@ class NoiseAwareConfidence(BaseEstimator):
 
     def _keep(
         self,
-        reading: Reading,
+        read: LabelReading,
         cautious: FloatArray,
         best: BestPool,
         given: IntArray,
         verified: IntArray | None,
     ) -> None:
+        reading = read.reading
         n, n_classes = len(given), len(self.classes_)
         distributions = reading.distributions
         errors = distributions[reading.rows].copy()
@@ -331,9 +322,10 @@ class NoiseAwareConfidence(BaseEstimator):
         self.cautious_confidence_[reading.rows] = cautious
         self.label_support_ = np.full(n, np.nan)
         self.label_support_[reading.rows] = reading.support
-        self.transition_matrix_ = best.pool.transition
-        self.noise_model_, self.round_ = best.noise_model, best.round
-        self.rounds_ = best.history
+        self.transition_matrix_ = read.transition
+        self.noise_model_, self.round_ = read.noise_model, read.round
+        self.doubt_ = read.doubt
+        self.rounds_ = read.history
         self.fallback_ = best.fallback
 
     def _warn_if_unidentified(self) -> None:

@@ -1,0 +1,163 @@
+"""Noise that the features predict, against classes that overlap."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+
+from laplaceconfidence.confidence.evidence_pool import Pool
+from laplaceconfidence.confidence.local_noise import Doubt, measure_doubt, read_local_noise
+from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
+from laplaceconfidence.data.instance_noise import draw_instance_labels
+from laplaceconfidence.evaluation.metrics import score_confidence
+from laplaceconfidence.exceptions import LaplaceConfidenceWarning
+
+X, Y = load_digits(return_X_y=True)
+
+
+def with_instance_noise(rate: float, seed: int) -> np.ndarray:
+    return draw_instance_labels(Y, X.astype(np.float32), 10, rate, np.random.default_rng(seed))
+
+
+def fitted(features: np.ndarray, labels: np.ndarray, **arguments: object) -> NoiseAwareConfidence:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LaplaceConfidenceWarning)
+        return NoiseAwareConfidence(n_jobs=1).fit(features, labels, **arguments)
+
+
+@pytest.fixture(scope="module")
+def mistaken_alike() -> tuple:
+    labels = with_instance_noise(0.4, seed=3)
+    return labels, fitted(X, labels)
+
+
+def test_noise_that_features_predict_is_found_and_repaired(mistaken_alike: tuple) -> None:
+    labels, model = mistaken_alike
+    right = labels == Y
+    assert model.noise_model_ == "local"
+    assert model.identifiable_
+    assert abs(model.noise_rate_ - (1 - right.mean())) < 0.05
+    scores = score_confidence(model.confidence_, right)
+    assert scores.auroc > 0.98
+    assert scores.calibration_error < 0.07
+    assert (model.transduction_ == Y).mean() > 0.93
+
+
+def test_outputs_fit_together_under_local_noise(mistaken_alike: tuple) -> None:
+    labels, model = mistaken_alike
+    rows = np.arange(len(Y))
+    np.testing.assert_allclose(model.label_distributions_.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(model.label_distributions_[rows, labels], model.confidence_, atol=1e-9)
+    np.testing.assert_allclose(model.transition_matrix_.sum(axis=1), 1)
+    np.testing.assert_allclose(model.expected_errors_.sum() / len(Y), model.noise_rate_, atol=1e-6)
+    assert [step["won"] for step in model.rounds_].count(True) == 1
+    assert model.rounds_[-1]["noise_model"] == "local"
+    assert model.rounds_[-1]["surest"] == model.doubt_.surest
+
+
+def test_missing_labels_get_the_majority_of_their_place(mistaken_alike: tuple) -> None:
+    labels, _ = mistaken_alike
+    gone = np.random.default_rng(1).random(len(Y)) < 0.2
+    model = fitted(X, np.where(gone, np.nan, labels))
+    assert model.noise_model_ == "local"
+    assert np.isnan(model.confidence_[gone]).all()
+    assert (model.transduction_[gone] == Y[gone]).mean() > 0.9
+
+
+def test_predicted_probabilities_may_be_the_evidence_that_is_read(mistaken_alike: tuple) -> None:
+    labels, alone = mistaken_alike
+    sure = 0.6 * np.eye(10)[Y] + 0.4 * alone.label_distributions_.mean(axis=0)
+    model = fitted(X, labels, pred_probs=sure)
+    assert 1 <= model.round_ <= len(model.rounds_)
+    assert (model.transduction_ == Y).mean() > 0.93
+
+
+@pytest.mark.parametrize("pull", [1.2, 2.0])
+def test_classes_that_overlap_everywhere_are_not_taken_for_noise(pull: float) -> None:
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((3000, 12))
+    scores = np.exp(pull * features[:, :5])
+    shares = (scores / scores.sum(axis=1, keepdims=True)).cumsum(axis=1)
+    labels = (shares < rng.random((3000, 1))).sum(axis=1)
+    model = fitted(features, labels)
+    assert model.noise_model_ != "local"
+    assert not model.doubt_.is_even
+
+
+def test_confusion_of_what_looks_alike_stays_unidentified() -> None:
+    distances = ((X[:, None, :20] - np.stack([X[c == Y, :20].mean(axis=0) for c in range(10)])) ** 2).sum(
+        axis=2
+    )
+    scores = -4 * distances / distances.std() + 2 * np.eye(10)[Y]
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares = (shares / shares.sum(axis=1, keepdims=True)).cumsum(axis=1)
+    labels = (shares < np.random.default_rng(1).random((len(Y), 1))).sum(axis=1).clip(0, 9)
+    assert 0.1 < (labels != Y).mean() < 0.5
+    with pytest.warns(LaplaceConfidenceWarning, match="cannot be told"):
+        model = NoiseAwareConfidence(n_jobs=1).fit(X, labels)
+    assert model.noise_model_ != "local"
+
+
+def naive_doubt(chances: np.ndarray, codes: np.ndarray) -> tuple[float, float, float]:
+    shares = []
+    for part in (0.1, 0.2, 0.3, 0.4, 0.5):
+        doubted = []
+        for label in range(chances.shape[1]):
+            members = [i for i in range(len(codes)) if chances[i].argmax() == label]
+            members.sort(key=lambda i: -chances[i].max())
+            kept = [i for place, i in enumerate(members) if (place + 0.5) / len(members) < part]
+            doubted += [codes[i] != label for i in kept]
+        shares.append(np.mean(doubted) if doubted else 0.0)
+    return min(shares), shares[-1], float(np.mean(chances.argmax(axis=1) != codes))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(2, 5))
+@settings(max_examples=50, deadline=None)
+def test_doubt_is_that_of_a_naive_count(seed: int, n: int, n_classes: int) -> None:
+    rng = np.random.default_rng(seed)
+    chances, codes = rng.dirichlet(np.ones(n_classes), n), rng.integers(0, n_classes, n)
+    doubt = measure_doubt(chances, codes)
+    expected = naive_doubt(chances, codes)
+    np.testing.assert_allclose((doubt.surest, doubt.surer_half, doubt.overall), expected)
+    assert 0 < doubt.standard_error <= 0.5
+    assert doubt.noise_rate <= doubt.overall
+
+
+def test_few_labels_overrule_nothing() -> None:
+    few = Doubt(surest=0.3, surer_half=0.33, overall=0.35, standard_error=0.1)
+    many = Doubt(surest=0.3, surer_half=0.33, overall=0.35, standard_error=0.01)
+    assert not few.overrules(0.0)
+    assert many.overrules(0.1)
+    assert not many.overrules(0.29)
+    assert not Doubt(0.55, 0.56, 0.6, 0.01).overrules(0.0)  # the majority is no longer the truth
+    assert not Doubt(0.02, 0.2, 0.3, 0.01).overrules(0.0)  # doubt in places: overlap
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.05, 0.45))
+@settings(max_examples=25, deadline=None)
+def test_a_local_reading_has_the_rate_it_was_told(seed: int, rate: float) -> None:
+    rng = np.random.default_rng(seed)
+    evidence = [rng.normal(size=(80, 4)).astype(np.float32)]
+    labels = rng.integers(-1, 4, 80)
+    noise = 0.8 * np.eye(4) + 0.05
+    pool = Pool(np.ones(1), np.zeros(4), noise)
+    reading, explained = read_local_noise(pool, evidence, rng.dirichlet(np.ones(4), 80), labels, rate)
+    assert 0 <= explained <= 1
+    np.testing.assert_allclose(1 - reading.confidence.mean(), rate, atol=1e-6)
+    np.testing.assert_allclose(reading.distributions.sum(axis=1), 1, atol=1e-9)
+    np.testing.assert_array_equal(reading.rows, np.flatnonzero(labels >= 0))
+
+
+def test_without_a_matrix_the_majority_of_the_place_decides() -> None:
+    chances = np.array([[0.6, 0.4, 0.0]] * 10).clip(1e-6)
+    labels = np.array([0] * 6 + [1] * 4)
+    pool = Pool(np.ones(1), np.zeros(3), np.eye(3))
+    reading, explained = read_local_noise(
+        pool, [np.log(chances).astype(np.float32)], chances, labels, noise_rate=0.4
+    )
+    assert explained == 0
+    assert (reading.distributions.argmax(axis=1) == 0).all()
+    assert reading.confidence[:6].min() > 0.5 > reading.confidence[6:].max()
