@@ -37,7 +37,7 @@ def batch_of(index: Tensor, X: Tensor, labels: Tensor) -> Batch:
 
 def step_of(method: Method, phase: Phase, plan: Plan, batches: dict[str, Any], **more: Any) -> Step:
     labels = torch.arange(12) % C
-    problem = Problem(labels, C, rounds=20, batch_size=6, seed=0)
+    problem = Problem(labels, C, rounds=20, batch_size=6, seed=0, sample_shape=(3,))
     networks: Any = (LinearNetwork(1), LinearNetwork(2))
     generator = torch.Generator().manual_seed(3)
     X = torch.randn(12, 4, generator=torch.Generator().manual_seed(4))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,7 @@ class Loop:
             rounds=settings.rounds,
             batch_size=settings.batch_size,
             seed=settings.seed,
+            sample_shape=task.samples.shape,
         )
         self._optimizers = [settings.build_optimizer(network.module) for network in task.networks]
         self._scaler = torch.amp.GradScaler(task.device.type, enabled=settings.precision == "float16")
@@ -121,7 +123,8 @@ class Loop:
             network: task.observe(network, self.settings, task.train_rows) for network in phase.evidence
         }
         seed = derived_seed(self.settings.seed, "plan", progress.round, progress.phase)
-        evidence = Evidence(observed, self._train_labels, self.problem, progress.round, seed)
+        inputs = partial(task.inputs, task.train_rows, self.settings)
+        evidence = Evidence(observed, self._train_labels, self.problem, progress.round, seed, inputs)
 
         def planned() -> dict[str, Any]:
             with stage("plan"):

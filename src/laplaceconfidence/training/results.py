@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ def final_results(loop: Loop) -> Results:
     rows = torch.arange(len(task.labels))
     seen = {network: task.observe(network, loop.settings, rows) for network in method.predictors}
     seed = derived_seed(loop.settings.seed, "final")
-    evidence = Evidence(seen, task.labels, loop.problem, loop.settings.rounds, seed)
+    inputs = partial(task.inputs, rows, loop.settings)
+    evidence = Evidence(seen, task.labels, loop.problem, loop.settings.rounds, seed, inputs)
 
     def judged() -> Any:
         return torch.from_numpy(

@@ -60,6 +60,13 @@ class Task:
             self.team,
         )
 
+    def inputs(self, rows: Tensor, settings: TrainingSettings) -> FloatArray:
+        """Training samples as they were given, read by this process alone."""
+        batches = torch.split(rows, settings.eval_batch_size)
+        read = torch.cat([batch.cpu() for batch in self.samples.batches(batches, seed=settings.seed)])
+        inputs: FloatArray = read.numpy()
+        return inputs
+
     def mean_probabilities(
         self,
         predictors: tuple[int, ...],

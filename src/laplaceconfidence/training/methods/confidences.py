@@ -28,7 +28,16 @@ def estimate_confidence(
 
     ``losses`` replaces those of the moment, such as by their mean over the last epochs.
     """
-    seen = evidence.networks[network]
+    shown = _what_it_takes(estimator, evidence.networks[network], evidence.labels, network, losses)
+    return _fitted_confidence(estimator, shown, evidence)
+
+
+def estimate_confidence_from_inputs(estimator: ConfidenceEstimator, evidence: Evidence) -> FloatArray:
+    """(n,) the same from the samples as they were given, whatever the networks make of them."""
+    return _fitted_confidence(estimator, evidence.inputs(), evidence)
+
+
+def _fitted_confidence(estimator: ConfidenceEstimator, shown: FloatArray, evidence: Evidence) -> FloatArray:
     fitted: Any = copy.deepcopy(estimator)
     _set_if_open(fitted, "random_state", evidence.seed % 2**31)
     _set_if_open(fitted, "missing_label", MISSING)
@@ -37,7 +46,7 @@ def estimate_confidence(
     with warnings.catch_warnings():
         # The paper's 30 iterations are meant to end the solver, round after round.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted.fit(_what_it_takes(estimator, seen, evidence.labels, network, losses), evidence.labels)
+        fitted.fit(shown, evidence.labels)
     confidence: FloatArray = np.nan_to_num(np.asarray(fitted.confidence_, dtype=np.float32), nan=0.0)
     return confidence
 

@@ -16,7 +16,7 @@ Everything a method remembers is a tensor in ``state``, which the loop saves and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,7 @@ class Problem:
     rounds: int
     batch_size: int
     seed: int
+    sample_shape: tuple[int, ...]  # (channels, height, width) or (features,)
 
     @property
     def n_samples(self) -> int:
@@ -92,6 +93,7 @@ class Evidence:
     problem: Problem
     round: int
     seed: int  # for this plan and nothing else
+    inputs: Callable[[], FloatArray]  # reads the samples themselves, (n, *sample_shape)
 
     def mean_probabilities(self) -> FloatArray:
         """(n, C) the mean prediction of the networks."""

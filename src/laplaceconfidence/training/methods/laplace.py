@@ -23,12 +23,17 @@ from laplaceconfidence.training.losses import (
     soft_cross_entropy,
     uniform_prior_divergence,
 )
-from laplaceconfidence.training.methods.confidences import averaged_losses, estimate_confidence
-from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, State
+from laplaceconfidence.training.methods.confidences import (
+    averaged_losses,
+    estimate_confidence,
+    estimate_confidence_from_inputs,
+)
+from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem, State
 from laplaceconfidence.training.step import Step
 from laplaceconfidence.validation import check_choice, check_integer, check_real, must_be
 
 WARMUP = "warm-up"
+OF_INPUTS = "confidence_of_inputs"  # in the state: estimated once
 
 _GRAPH_DEFAULTS = {"n_neighbors": 50, "alpha": 0.99, "n_components": None}
 
@@ -46,6 +51,9 @@ class Laplace(Method):
     estimator or any object with the ConfidenceEstimator protocol; one that takes losses is shown their mean
     over the last five epochs. ``n_networks=1`` makes a network its own peer.
 
+    ``confidence_from="inputs"`` is for feature vectors of a network that never saw these labels: once, the
+    estimator judges the labels by the vectors themselves, not by what the peer has learnt from the labels.
+
     ``weak_statistics`` lets batch normalisation learn its running statistics from weak views only. By default
     strong views count as well, as in the authors' code; with few rounds the networks are then judged, and
     their features taken, under statistics that fit no image.
@@ -62,6 +70,7 @@ class Laplace(Method):
     weak_statistics: bool = False
     mixing: str | None = None
     confidence: str | ConfidenceEstimator = "laplace"
+    confidence_from: str = "peer"
     n_neighbors: int | str = 50
     alpha: float | str = 0.99
     n_components: int | None = None
@@ -78,6 +87,10 @@ class Laplace(Method):
         if isinstance(self.confidence, str) and self.confidence not in ESTIMATORS:
             rule = f"one of {', '.join(map(repr, ESTIMATORS))} or an estimator with 'evidence' and fit(X, y)"
             raise must_be("confidence", rule, self.confidence)
+        check_choice(self.confidence_from, "confidence_from", ("peer", "inputs"))
+        if self.confidence_from == "inputs" and (takes := self._estimator().evidence) != "features":
+            rule = f"'peer' where the estimator takes {takes}"
+            raise must_be("confidence_from", rule, self.confidence_from)
         if self.confidence != "laplace":
             for name, default in _GRAPH_DEFAULTS.items():
                 if (value := getattr(self, name)) != default:
@@ -88,18 +101,30 @@ class Laplace(Method):
         if round < self.warmup:
             return tuple(Phase(WARMUP, trains=(m,)) for m in networks)
         return tuple(
-            Phase("robust", trains=(m,), passes=self.passes, evidence=(self._peer(m),)) for m in networks
+            Phase("robust", trains=(m,), passes=self.passes, evidence=self._witnesses(m)) for m in networks
         )
+
+    def initial_state(self, problem: Problem) -> State:
+        if self.confidence_from == "inputs" and len(problem.sample_shape) != 1:
+            rule = "'peer' for images, whose pixels say little about labels"
+            advice = "Embed them with a network that never saw these labels, or leave the setting alone."
+            raise must_be("confidence_from", rule, self.confidence_from, advice)
+        return {}
 
     def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
         if phase.name == WARMUP:
             return Plan.over(np.flatnonzero(evidence.labels != MISSING))
-        estimator, (peer,) = self._estimator(), phase.evidence
+        everyone, estimator = np.arange(evidence.problem.n_samples), self._estimator()
+        if self.confidence_from == "inputs":
+            if OF_INPUTS not in state:
+                state[OF_INPUTS] = torch.from_numpy(estimate_confidence_from_inputs(estimator, evidence))
+            return Plan.over(everyone, confidence=state[OF_INPUTS].clone())
+        (peer,) = phase.evidence
         losses = None
         if estimator.evidence == "losses":
             losses = averaged_losses(state, peer, evidence.networks[peer].losses(evidence.labels))
         confidence = estimate_confidence(estimator, evidence, peer, losses)
-        return Plan.over(np.arange(evidence.problem.n_samples), confidence=confidence)
+        return Plan.over(everyone, confidence=confidence)
 
     def loss(self, step: Step) -> Tensor:
         if step.phase.name == WARMUP:
@@ -117,9 +142,12 @@ class Laplace(Method):
         return soft_cross_entropy(logits, targets) + self.prior_weight * prior
 
     def final_confidence(self, evidence: Evidence, state: State) -> FloatArray:
-        """The mean over the networks of the confidence that each one's features give."""
+        """The mean over the networks of the confidence that each one's features give; or the inputs'."""
         estimator = self._estimator()
-        each = [estimate_confidence(estimator, evidence, network) for network in evidence.networks]
+        if self.confidence_from == "inputs":
+            each = [estimate_confidence_from_inputs(estimator, evidence)]
+        else:
+            each = [estimate_confidence(estimator, evidence, network) for network in evidence.networks]
         mean: FloatArray = np.where(evidence.labels == MISSING, np.nan, np.mean(each, axis=0))
         return mean
 
@@ -140,8 +168,9 @@ class Laplace(Method):
         mixed = mix(step.gather_rows(inputs), step.gather_rows(targets), step.generator)
         return step.own_rows(mixed[0]), step.own_rows(mixed[1])
 
-    def _peer(self, network: int) -> int:
-        return self.n_networks - 1 - network
+    def _witnesses(self, network: int) -> tuple[int, ...]:
+        """The networks whose features judge the labels that ``network`` is trained on."""
+        return () if self.confidence_from == "inputs" else (self.n_networks - 1 - network,)
 
     def _estimator(self) -> ConfidenceEstimator:
         if not isinstance(self.confidence, str):

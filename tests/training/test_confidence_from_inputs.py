@@ -1,0 +1,100 @@
+"""Labels judged by the feature vectors themselves, not by what a network has learnt from the labels."""
+
+import signal
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pytest
+from small_runs import noisy_digits, plain_mlp, quick, weights
+
+from laplaceconfidence.confidence.laplace import LaplaceConfidence
+from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
+from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.training.stopping import Interrupted
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::laplaceconfidence.training.guards.TrainingWarning",
+    "ignore::laplaceconfidence.exceptions.LaplaceConfidenceWarning",
+)
+
+FROM_INPUTS = {"confidence_from": "inputs"}
+
+
+def noisy_vectors(n: int = 240) -> tuple[Any, Any, Any]:
+    images, given, true = noisy_digits(n)
+    return images.reshape(n, -1).astype(np.float32), given, true
+
+
+def run_on_vectors(**settings: Any) -> Any:
+    usual = {"network": plain_mlp, "weak": "none", "strong": "none", "method_options": FROM_INPUTS}
+    return quick(**(usual | settings))
+
+
+class Counting:
+    """The paper's estimator, and how often it was fitted on what."""
+
+    evidence: ClassVar[str] = "features"
+    shown: ClassVar[list[np.ndarray]] = []
+
+    def fit(self, X: Any, y: Any) -> Self:
+        self.shown.append(X)
+        model = LaplaceConfidence(10, missing_label=-1).fit(X, y)
+        self.classes_, self.confidence_ = model.classes_, model.confidence_
+        self.label_distributions_ = model.label_distributions_
+        return self
+
+
+def test_the_labels_are_judged_once_by_the_inputs_and_once_more_in_the_end() -> None:
+    X, y, _ = noisy_vectors()
+    Counting.shown.clear()
+    run = run_on_vectors(rounds=4, n_neighbors=50, confidence=Counting(), validation_fraction=0.2).fit(X, y)
+    training, everything = Counting.shown
+    assert len(training) == 192
+    assert {tuple(row) for row in training} < {tuple(row) for row in X}
+    np.testing.assert_array_equal(everything, X)
+    expected = LaplaceConfidence(10).fit(X, y).confidence_
+    np.testing.assert_allclose(run.confidence_, expected, atol=1e-6)
+    means = [phase["mean_confidence"] for record in run.history_[1:] for phase in record["phases"]]
+    assert means == [means[0]] * 6
+
+
+def test_the_noise_aware_estimator_helps_to_repair_labels_of_vectors() -> None:
+    X, y, true = noisy_vectors(600)
+    run = run_on_vectors(rounds=8, n_neighbors=50, confidence="noise-aware", random_state=1).fit(X, y)
+    alone = NoiseAwareConfidence(missing_label=-1, n_jobs=1).fit(X, y)
+    assert abs(run.confidence_.mean() - alone.confidence_.mean()) < 0.05
+    assert (run.refined_labels_ == true).mean() > (y == true).mean() + 0.2
+
+
+def test_a_stopped_run_keeps_what_was_estimated(tmp_path: Path) -> None:
+    X, y, _ = noisy_vectors()
+    whole = run_on_vectors(out=tmp_path / "whole").fit(X, y)
+    stopped = run_on_vectors(out=tmp_path / "stopped")
+
+    def stop_after_two_rounds(record: Any) -> None:
+        if record["round"] == 2:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        stopped.fit(X, y, listeners=[stop_after_two_rounds])
+    resumed = run_on_vectors(out=tmp_path / "stopped").fit(X, y)
+    for ours, theirs in zip(weights(whole), weights(resumed), strict=True):
+        assert ours.equal(theirs)
+    np.testing.assert_array_equal(whole.confidence_, resumed.confidence_)
+
+
+def test_images_have_no_vectors_to_judge_by() -> None:
+    X, y, _ = noisy_digits()
+    with pytest.raises(InvalidInputError, match=r"'confidence_from'.*'peer' for images.*Embed them"):
+        quick(method_options=FROM_INPUTS).fit(X, y)
+
+
+def test_an_estimator_that_takes_losses_needs_a_network() -> None:
+    X, y, _ = noisy_vectors()
+    with pytest.raises(
+        InvalidInputError, match=r"'confidence_from'.*'peer' where the estimator takes losses"
+    ):
+        run_on_vectors(n_neighbors=50, confidence="gaussian-mixture").fit(X, y)
+    with pytest.raises(InvalidInputError, match="'confidence_from'"):
+        run_on_vectors(method_options={"confidence_from": "somewhere"}).fit(X, y)
