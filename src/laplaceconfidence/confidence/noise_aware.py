@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
@@ -18,9 +16,8 @@ from laplaceconfidence.confidence.best_pool import BestPool, find_best_pool
 from laplaceconfidence.confidence.candidate_classes import ALL_UP_TO, widen
 from laplaceconfidence.confidence.decisions import ExpectedCurve, expected_curve, threshold_for_precision
 from laplaceconfidence.confidence.feature_vectors import check_feature_vectors
-from laplaceconfidence.confidence.feature_views import half_whitened, nested_graphs
+from laplaceconfidence.confidence.found_views import find_views
 from laplaceconfidence.confidence.given_labels import check_given_labels
-from laplaceconfidence.confidence.graph_evidence import Spreader
 from laplaceconfidence.confidence.label_reading import LabelReading, read_labels
 from laplaceconfidence.confidence.noise_inputs import (
     audited_column,
@@ -30,13 +27,12 @@ from laplaceconfidence.confidence.noise_inputs import (
 )
 from laplaceconfidence.confidence.protocol import Evidence
 from laplaceconfidence.confidence.self_training import Views
-from laplaceconfidence.confidence.settings_search import normalised_graph
 from laplaceconfidence.confidence.transition import pair_counts
 from laplaceconfidence.confidence.verdict import calibrate_reading
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
-from laplaceconfidence.graph.affinity import GRAPH_KINDS, affinity_from_knn_graph, degrees, normalised
-from laplaceconfidence.graph.neighbours import SEARCHES, fitting_neighbor_count
+from laplaceconfidence.graph.affinity import GRAPH_KINDS
+from laplaceconfidence.graph.neighbours import SEARCHES
 from laplaceconfidence.stages import StageTimer, observing, stage
 from laplaceconfidence.validation import (
     check_choice,
@@ -45,8 +41,6 @@ from laplaceconfidence.validation import (
     check_real,
     must_be,
 )
-
-CLOSEST = 10  # neighbours of the graph that ranks where no noise is found
 
 
 class NoiseAwareConfidence(BaseEstimator):
@@ -247,46 +241,23 @@ class NoiseAwareConfidence(BaseEstimator):
         *,
         needed: bool,
     ) -> Views:
-        coordinates, graphs = None, []
-        closest: Callable[[], sparse.csr_array] | None = None
-        self.search_: str | None = None
-        self.recall_: float | None = None
-        self.n_neighbors_: int | None = None
-        if features is not None:
-            coordinates = half_whitened(features, self.n_components, n_jobs=self.n_jobs, rng=rng)
-        if knn_graph is not None:
-            affinity = affinity_from_knn_graph(knn_graph, len(given), kind=self.knn_graph_kind)
-            graphs = [normalised(affinity, degrees(affinity))]
-            closest = partial(graphs.__getitem__, 0)
-        elif coordinates is not None:
-            counts = self._neighbor_counts(given)
-            self.n_neighbors_ = counts[-1]
-            graphs, neighbours = nested_graphs(
-                coordinates,
-                counts,
-                search=self.search,
-                target_recall=self.target_recall,
-                n_jobs=self.n_jobs,
-                rng=rng,
-            )
-            closest = partial(normalised_graph, neighbours, min(CLOSEST, counts[-1]))
-            self.search_, self.recall_ = neighbours.search, neighbours.recall
-        elif needed:
+        if features is None and knn_graph is None and needed:
             raise must_be("X", "given unless a 'knn_graph' or 'pred_probs' is", None)
-        if len(self.classes_) > ALL_UP_TO:  # a column for each would cost most, and few neighbours say little
-            closest = None
-        return Views(coordinates, graphs, Spreader(self.n_jobs), closest)
-
-    def _neighbor_counts(self, given: IntArray) -> list[int]:
-        if not isinstance(self.n_neighbors, str):
-            wanted = np.atleast_1d(self.n_neighbors).tolist()
-            return sorted({fitting_neighbor_count(k, len(given)) for k in wanted})
-        # More neighbours than a class has members only add other classes.
-        class_size = (given != MISSING).sum() / len(self.classes_)
-        wanted = [30, 100] if class_size >= 100 else [10, 30]
-        if len(self.classes_) > ALL_UP_TO:  # a second graph costs most there and adds least
-            wanted = [30]
-        return sorted({min(k, len(given) - 1) for k in wanted})
+        found = find_views(
+            features,
+            knn_graph,
+            given,
+            len(self.classes_),
+            n_neighbors=self.n_neighbors,
+            n_components=self.n_components,
+            search=self.search,
+            target_recall=self.target_recall,
+            knn_graph_kind=self.knn_graph_kind,
+            n_jobs=self.n_jobs,
+            rng=rng,
+        )
+        self.n_neighbors_, self.search_, self.recall_ = found.n_neighbors, found.search, found.recall
+        return found.views
 
     def _round_count(self) -> int:
         if not isinstance(self.n_rounds, str):

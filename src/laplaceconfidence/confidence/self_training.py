@@ -40,7 +40,7 @@ class Views:
     coordinates: FloatArray | None  # (n, d)
     graphs: Sequence[sparse.csr_array]
     spread: Spreader
-    closest: Callable[[], sparse.csr_array] | None = None  # few neighbours, to rank by if no noise is found
+    closest: Callable[[], sparse.csr_array] | None = None  # few neighbours, a further opinion
 
 
 @dataclass(slots=True)
