@@ -15,6 +15,10 @@ NAMES = {
     "laplace_loss_mixture": "LaplaceConfidence, loss mixture in place of the graph",
     "laplace_noise_aware": "LaplaceConfidence, noise-aware estimator in place of the paper's",
     "laplace_paper_estimator": "LaplaceConfidence, the paper's estimator in place of the noise-aware",
+    "paper": "the same, confidences from the peer network, as in the paper",
+    "paper_one_network": "as in the paper, one network",
+    "paper_loss_mixture": "as in the paper, loss mixture in place of the graph",
+    "paper_noise_aware": "as in the paper, noise-aware estimator in place of its own",
     "dividemix": "DivideMix",
     "co_teaching": "Co-teaching (told the noise rate)",
 }
