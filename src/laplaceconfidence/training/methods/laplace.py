@@ -90,7 +90,8 @@ class Laplace(Method):
         check_choice(self.confidence_from, "confidence_from", ("peer", "inputs"))
         if self.confidence_from == "inputs" and (takes := self._estimator().evidence) != "features":
             rule = f"'peer' where the estimator takes {takes}"
-            raise must_be("confidence_from", rule, self.confidence_from)
+            advice = "Set method_options.confidence_from to 'peer'."
+            raise must_be("confidence_from", rule, self.confidence_from, advice)
         if self.confidence != "laplace":
             for name, default in _GRAPH_DEFAULTS.items():
                 if (value := getattr(self, name)) != default:
