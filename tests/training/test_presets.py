@@ -115,7 +115,8 @@ def test_settings_are_changed_one_by_one() -> None:
     assert preset.noise is not None
     assert preset.noise.rate == 0.3
     masks = load_preset("embeddings-mlp", ["strong.mask=0.5"]).training.parameters()
-    assert (masks["weak"], masks["strong"]) == (MaskFeatures(0.1), MaskFeatures(0.5))
+    unchanged = load_preset("embeddings-mlp").training.parameters()["weak"]
+    assert (masks["weak"], masks["strong"]) == (unchanged, MaskFeatures(0.5))
     detailed = load_preset("digits", ["strong={n_operations=2, cutout=true}"]).training.parameters()
     assert detailed["strong"] == RandAugment(2, Cutout())
 
