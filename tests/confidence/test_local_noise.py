@@ -127,13 +127,27 @@ def test_doubt_is_that_of_a_naive_count(seed: int, n: int, n_classes: int) -> No
 
 
 def test_few_labels_overrule_nothing() -> None:
-    few = Doubt(surest=0.3, surer_half=0.33, overall=0.35, standard_error=0.1)
-    many = Doubt(surest=0.3, surer_half=0.33, overall=0.35, standard_error=0.01)
+    few = Doubt(0.3, 0.33, 0.35, standard_error=0.1, every_class_leads=True)
+    many = Doubt(0.3, 0.33, 0.35, standard_error=0.01, every_class_leads=True)
     assert not few.overrules(0.0)
     assert many.overrules(0.1)
     assert not many.overrules(0.29)
-    assert not Doubt(0.55, 0.56, 0.6, 0.01).overrules(0.0)  # the majority is no longer the truth
-    assert not Doubt(0.02, 0.2, 0.3, 0.01).overrules(0.0)  # doubt in places: overlap
+
+
+def test_doubt_that_is_no_noise_overrules_nothing() -> None:
+    assert not Doubt(0.55, 0.56, 0.6, 0.01, every_class_leads=True).overrules(0.0)  # no majority
+    assert not Doubt(0.02, 0.2, 0.3, 0.01, every_class_leads=True).overrules(0.0)  # in places: overlap
+    assert not Doubt(0.3, 0.31, 0.32, 0.01, every_class_leads=False).overrules(0.0)  # a class that hides
+
+
+def test_a_class_that_features_cannot_find_is_not_taken_for_noise() -> None:
+    chances = np.tile([0.7, 0.3], (1000, 1))
+    codes = (np.arange(1000) % 10 < 3).astype(np.int64)
+    doubt = measure_doubt(chances, codes)
+    assert doubt.surest == pytest.approx(0.3, abs=0.03)
+    assert not doubt.every_class_leads
+    assert not doubt.overrules(0.0)
+    assert measure_doubt(np.where(codes[:, None] == [0, 1], 0.7, 0.3), codes).every_class_leads
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 0.45))

@@ -22,6 +22,8 @@ SUREST = (0.1, 0.2, 0.3, 0.4, 0.5)  # shares of the samples of every predicted c
 EVEN = 1.25  # doubt of the surer half over that of the surest up to which doubt counts as even
 MOST_NOISE = 0.5  # above, the majority at a place is no longer the truth
 LESS_NOISE = 0.02  # how much less noise a matrix must find than the surest labels show to be overruled
+LEADS = 0.5  # of a class's labels, as many predictions it needs: else its samples may hide among others
+FEWEST = 30  # labels of a class that must lead
 _TINY = 1e-12
 
 
@@ -33,11 +35,13 @@ class Doubt:
     surer_half: float
     overall: float
     standard_error: float  # of ``surest``
+    every_class_leads: bool  # somewhere, about as often as its label is given
 
     @property
     def is_even(self) -> bool:
         """Whether the doubt cannot come from classes that overlap in places."""
-        return self.surest < MOST_NOISE and self.surer_half <= EVEN * (self.surest - self.standard_error)
+        plateau = self.surer_half <= EVEN * (self.surest - self.standard_error)
+        return plateau and self.surest < MOST_NOISE and self.every_class_leads
 
     @property
     def noise_rate(self) -> float:
@@ -65,7 +69,9 @@ def measure_doubt(chances: FloatArray, codes: IntArray) -> Doubt:
     for share in SUREST[1:]:
         half = _share_and_error(doubted[place < share])
         surest = min(surest, half)  # doubt can only grow from the surest on, but for chance
-    return Doubt(surest[0], half[0], overall, surest[1])
+    labels = np.bincount(codes, minlength=n_classes)
+    leads = sizes >= LEADS * labels
+    return Doubt(surest[0], half[0], overall, surest[1], bool(leads[labels >= FEWEST].all()))
 
 
 def _share_and_error(doubted: BoolArray) -> tuple[float, float]:
