@@ -7,7 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "laplaceconfidence"
 
-FOUNDATION = {"exceptions", "arrays", "threads", "files", "stages", "validation"}
+FOUNDATION = {"exceptions", "arrays", "threads", "files", "sole_writer", "stages", "validation"}
 RECORDING = FOUNDATION | {"data", "features", "graph", "solve", "confidence", "audit"}
 MAY_IMPORT = {
     "exceptions": set(),
@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "files": set(),
     "stages": set(),
     "threads": {"exceptions"},
+    "sole_writer": {"exceptions"},
     "validation": {"arrays", "exceptions"},
     "data": FOUNDATION,
     "features": FOUNDATION | {"data"},

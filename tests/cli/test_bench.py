@@ -34,7 +34,7 @@ TRAIN = (
         "--test-share",
         "0.25",
     ),
-    *("--set", "rounds=3", "--set", "laplace.warmup=1", "--set", "n_neighbors=5", "--set", "batch_size=16"),
+    *("--set", "rounds=3", "--set", "laplace.warmup=1", "--set", "batch_size=16"),
     *("--set", "passes=1", "--set", "n_networks=1", "--set", "checkpoint_seconds=0"),
     *("--device", "cpu", "--n-jobs", "1"),
 )
@@ -206,7 +206,7 @@ def test_training_methods_are_compared(run: Any, blobs: Path, tmp_path: Path) ->
     done = run("bench", "blobs.npz", *TRAIN, "--estimators", "knn-vote", "-o", "out")
     assert done.exit_code == 0, done.stderr
     assert "3 cells on 45 samples of 2 classes, tested on 15 more" in done.stderr
-    assert "'n_neighbors' is left out for 'cross_entropy', which does not have it" in done.stderr
+    assert "'passes' is left out for 'cross_entropy', which does not have it" in done.stderr
     assert "best round (for comparison only)" in done.stdout
     by_task = {(line["task"], line["contender"]): line["scores"] for line in lines_of(tmp_path / "out")}
     scores = by_task["training", "laplace"]
@@ -301,7 +301,7 @@ def test_a_terminal_shows_cells_rounds_and_the_time_left(tmp_path: Path) -> None
         (("--methods", "laplace", "--test-share", "0.2", "--set", "noise.rate=0.2"), "--noise"),
         (("--methods", "laplace", "--test-share", "0.2", "--set", "random_state=1"), "--seeds"),
         (("--methods", "laplace", "--test-share", "0.2", "--set", "roundz=1"), "rounds"),
-        (("-o", "blobs.npz"), "holds something else"),
+        (("-o", "blobs.npz"), "must be a folder"),
     ],
 )
 def test_mistakes_are_answered(run: Any, blobs: Path, tmp_path: Path, words: Any, said: str) -> None:

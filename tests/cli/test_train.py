@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
+from laplaceconfidence import sole_writer
 from laplaceconfidence.cli.train import _quiet_unless_first
 from laplaceconfidence.cli.training_progress import TrainingProgress, duration
 
@@ -138,6 +139,21 @@ def test_images_of_different_sizes_need_a_size(run: Any, photos: Path, tmp_path:
     assert settings["data"].startswith("20 samples of 3 x 6 x 6")
 
 
+def test_a_folder_that_another_process_writes_to_is_left_alone(
+    run: Any, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sole_writer, "PATIENCE", 0.0)
+    words = ("train", "photos", *QUICK, "--out", "run")
+    assert run(*words).exit_code == 0
+    before = (tmp_path / "run" / "summary.json").read_bytes()
+    with sole_writer.SoleWriter(tmp_path / "run"), sole_writer.SoleWriter(tmp_path / "new"):
+        for refused in (run(*words, "--overwrite"), run(*words[:-1], "new")):
+            assert refused.exit_code == 2
+            assert "Another process is writing into" in refused.stderr
+    assert (tmp_path / "run" / "summary.json").read_bytes() == before
+    assert list((tmp_path / "new").iterdir()) == []
+
+
 def test_features_and_missing_labels(run: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     labels = np.arange(40) % 2
@@ -147,7 +163,8 @@ def test_features_and_missing_labels(run: Any, tmp_path: Path) -> None:
     pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "mood": words, "id": [f"r{i}" for i in range(40)]}).to_csv(
         tmp_path / "d.csv", index=False
     )
-    done = run("train", "d.csv", "--label", "mood", "--features", "a", "--features", "b", *QUICK)
+    vectors = ("--label", "mood", "--features", "a", "--features", "b")
+    done = run("train", "d.csv", *vectors, *QUICK, "--set", "confidence=laplace")
     assert done.exit_code == 0, done.stderr
     assert "1 without a label; preset embeddings-mlp" in done.stderr
     refined = pd.read_parquet(tmp_path / "laplaceconfidence-train-d/refined_labels.parquet")

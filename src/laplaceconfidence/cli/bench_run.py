@@ -34,6 +34,7 @@ from laplaceconfidence.records.bench_run import (
     read_bench,
     write_tables,
 )
+from laplaceconfidence.sole_writer import SoleWriter
 from laplaceconfidence.threads import available_cores
 from laplaceconfidence.validation import must_be
 
@@ -53,17 +54,18 @@ def run_bench(request: BenchRequest) -> tuple[BenchRun, bool]:
     folder = request.out or Path(f"laplaceconfidence-bench-{stem_of(request.source)}")
     with showing_progress():
         plan = _planned(request)
-    run = open_bench(folder, plan.record)
-    _tell(run, plan)
-    was_stopped = False
-    try:
-        if not run.is_finished:
-            with showing_bench(run) as progress:
-                _work_through(run, plan, request, progress)
-    except _interruptions(bool(plan.parameters)):
-        was_stopped = True
-    run = read_bench(folder)
-    write_tables(folder, run.tables())
+    with SoleWriter(folder):
+        run = open_bench(folder, plan.record)
+        _tell(run, plan)
+        was_stopped = False
+        try:
+            if not run.is_finished:
+                with showing_bench(run) as progress:
+                    _work_through(run, plan, request, progress)
+        except _interruptions(bool(plan.parameters)):
+            was_stopped = True
+        run = read_bench(folder)
+        write_tables(folder, run.tables())
     return run, was_stopped
 
 

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.sole_writer import SoleWriter
 from laplaceconfidence.training.run_folder import stored_settings
 from laplaceconfidence.validation import must_be
 
@@ -46,7 +47,8 @@ def settle_folder(folder: Path, *, resume: bool, overwrite: bool) -> bool:
     if not holds_run:
         return False
     if overwrite:
-        _remove_run(folder)
+        with SoleWriter(folder):
+            _remove_run(folder)
         return False
     if (folder / "summary.json").exists():
         raise RunFolderError(

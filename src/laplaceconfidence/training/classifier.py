@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -230,17 +231,18 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
                 device=device,
             )
             folder = self._open_folder(task.team, method, settings, data)
-            loop = Loop(
-                method,
-                task,
-                settings,
-                folder=folder,
-                saved_in=None if self.out is None else Path(self.out),
-                checkpoint_seconds=self.checkpoint_seconds,
-                listeners=listeners,
-            )
-            self.history_ = loop.run().history
-            self._keep(loop, data, folder)
+            with nullcontext() if folder is None else closing(folder):
+                loop = Loop(
+                    method,
+                    task,
+                    settings,
+                    folder=folder,
+                    saved_in=None if self.out is None else Path(self.out),
+                    checkpoint_seconds=self.checkpoint_seconds,
+                    listeners=listeners,
+                )
+                self.history_ = loop.run().history
+                self._keep(loop, data, folder)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:

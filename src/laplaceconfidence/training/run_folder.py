@@ -29,28 +29,35 @@ import pyarrow.parquet as pq
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.exceptions import DataFormatError, LaplaceConfidenceWarning, RunFolderError
 from laplaceconfidence.files import differences, replacing, write_json
+from laplaceconfidence.sole_writer import SoleWriter
 from laplaceconfidence.training.checkpoint import read_checkpoint, write_checkpoint
 
 
 class RunFolder:
-    """The folder of one run, new or with a run of the same settings in it."""
+    """The folder of one run, new or with a run of the same settings in it, held for this process alone."""
 
     def __init__(self, path: str | Path, settings: Mapping[str, Any]) -> None:
         self.path = Path(path)
-        resolved = json.loads(json.dumps(settings))  # as it will be read back: tuples become lists
+        self._sole_writer = SoleWriter(self.path)
+        try:
+            self._prepare(json.loads(json.dumps(settings)))  # as read back: tuples become lists
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let other processes go on with the run."""
+        self._sole_writer.close()
+
+    def _prepare(self, resolved: dict[str, Any]) -> None:
         with _disk_errors(self.path):
-            if self.path.exists() and not self.path.is_dir():
-                raise RunFolderError(
-                    f"The run folder {self.path} must be a folder. There is a file of that name."
-                )
             if (stored := stored_settings(self.path)) is None:
-                if self.path.exists() and not all(map(_is_first_file, self.path.iterdir())):
+                if not all(map(_is_first_file, self.path.iterdir())):
                     raise RunFolderError(
                         f"The run folder {self.path} must be new, empty or hold a run. It holds something "
                         "else: choose another folder."
                     )
                 # Before anything else, so that a run killed right now leaves a folder that it can go on in.
-                self.path.mkdir(parents=True, exist_ok=True)
                 write_json(self.path / "settings.json", resolved)
             elif changed := differences(stored, resolved):
                 raise RunFolderError(
