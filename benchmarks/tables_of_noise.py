@@ -19,18 +19,33 @@ TITLES: dict[str, tuple[str, Callable[..., float]]] = {
 
 
 def noise_aware(result: dict[str, Any]) -> str:
-    rows: Rows = result["rows"]
-    parts = [
+    return _section(
         "## The noise-aware estimator against its peers\n\n"
         "Means over the seeds. Peers that need probabilities get those of a 5-fold regularised regression on "
         "half-whitened features, whose penalty was chosen by held-out given labels; `features (cleanlab)` is "
         "Datalab's. In the ambiguity cells people confuse classes as a weak model would: given labels alone "
-        "cannot tell that from truth. The estimator was developed on the CIFAR-10 embeddings.\n"
-    ]
+        "cannot tell that from truth. The estimator was developed on the CIFAR-10 embeddings.\n",
+        result,
+    )
+
+
+def mixed_noise(result: dict[str, Any]) -> str:
+    return _section(
+        "## Two kinds of noise at once\n\n"
+        "The same where people confuse what looks alike (ambiguity) and err in another way as well. Only the "
+        "other way can be found; how much of the noise is ambiguity, given labels do not say. One seed.\n",
+        result,
+    )
+
+
+def _section(opening: str, result: dict[str, Any]) -> str:
+    rows: Rows = result["rows"]
+    parts = [opening]
     for name in dict.fromkeys(row["set"] for row in rows):
         of_set = [row for row in rows if row["set"] == name]
         n_seeds = len({row["seed"] for row in of_set})
-        parts.append(f"### {name}: {of_set[0]['n_samples']:,} samples, {n_seeds} seeds\n")
+        seeds = f"{n_seeds} seed{'s' if n_seeds > 1 else ''}"
+        parts.append(f"### {name}: {of_set[0]['n_samples']:,} samples, {seeds}\n")
         parts += [_compared(of_set, score) for score in TITLES]
         parts.append(_ours(of_set))
     return "\n".join([*parts, _standing(rows), measured_on(result, "faiss-cpu", "scikit-learn", "cleanlab")])
