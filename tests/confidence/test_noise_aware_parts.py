@@ -179,6 +179,26 @@ def test_a_reading_is_put_in_another_order_and_keeps_its_mean() -> None:
     np.testing.assert_allclose(reading.distributions.sum(axis=1), 1)
 
 
+def test_a_line_search_that_goes_too_far_finds_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = RNG.integers(0, 3, 30)
+    rows = PooledRows(RNG.normal(size=(2, 30, 3)), codes, 3, None)
+    values = []
+
+    def far_away(loss: object, start: np.ndarray, n_steps: int, tolerance: float = 0) -> np.ndarray:
+        far = start.copy()
+        far[:2] = 1000.0  # logarithms of the weights
+        value, gradient = loss(far)  # type: ignore[operator]
+        values.extend([value, *gradient])
+        return start
+
+    monkeypatch.setattr(evidence_pool, "_minimised", far_away)
+    with np.errstate(over="raise", invalid="raise"):
+        pool, _ = fit_symmetric_pool(rows, np.full(3, 1 / 3))
+        fit_full_pool(rows, pool, np.ones((3, 3)))
+        evidence_pool.fit_fixed_noise_pool(rows, pool)
+    assert np.isfinite(values).all()
+
+
 @pytest.mark.parametrize("with_candidates", [False, True])
 def test_gradients_of_the_pools_are_right(with_candidates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     n, n_classes, m = 30, 40 if with_candidates else 4, 2

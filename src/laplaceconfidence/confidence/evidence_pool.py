@@ -29,6 +29,7 @@ from laplaceconfidence.confidence.transition import (
 BIAS_PENALTY = 1e-3
 _COARSE = 1e-6  # relative gain at which weights stop that alternate with T: T moves again anyway
 WEIGHT_SPREAD = 10.0  # weights beyond this only pay where few labels are separated perfectly
+_LARGEST_LOG_WEIGHT = 10.0  # steps that a line search tries may go anywhere: beyond this nothing changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def fit_symmetric_pool(rows: PooledRows, base: FloatArray, start_rate: float = 0
     everyone = np.arange(n)
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        weights, rate, bias = np.exp(theta[:m]), expit(theta[m]), theta[m + 1 :]
+        weights, rate, bias = _weights(theta[:m]), expit(theta[m]), theta[m + 1 :]
         p = _softmax(rows.scores(weights, bias))
         p_own = p[everyone, own]
         chance = (1 - rate) * p_own + rate * at_base + TINY
@@ -112,7 +113,7 @@ def fit_symmetric_pool(rows: PooledRows, base: FloatArray, start_rate: float = 0
     )
     theta = _minimised(loss, start, n_steps=50)
     rate = float(expit(theta[m]))
-    return Pool(np.exp(theta[:m]), theta[m + 1 :], uniform_noise(rate, base)), rate
+    return Pool(_weights(theta[:m]), theta[m + 1 :], uniform_noise(rate, base)), rate
 
 
 def fit_full_pool(rows: PooledRows, start: Pool, prior_counts: FloatArray, n_steps: int = 60) -> Pool:
@@ -122,7 +123,7 @@ def fit_full_pool(rows: PooledRows, start: Pool, prior_counts: FloatArray, n_ste
     prior_rows = prior_counts.sum(axis=1, keepdims=True)
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        weights, bias = np.exp(theta[:m]), theta[m : m + n_classes]
+        weights, bias = _weights(theta[:m]), theta[m : m + n_classes]
         log_transition = log_softmax(theta[m + n_classes :].reshape(n_classes, n_classes), axis=1)
         transition = np.exp(log_transition)
         p = _softmax(rows.scores(weights, bias))
@@ -145,7 +146,7 @@ def fit_full_pool(rows: PooledRows, start: Pool, prior_counts: FloatArray, n_ste
     theta = np.concatenate([np.log(start.weights), start.bias, np.log(start.transition + 1e-6).ravel()])
     theta = _minimised(loss, theta, n_steps)
     logits = theta[m + n_classes :].reshape(n_classes, n_classes)
-    return Pool(np.exp(theta[:m]), theta[m : m + n_classes], np.exp(log_softmax(logits, axis=1)))
+    return Pool(_weights(theta[:m]), theta[m : m + n_classes], np.exp(log_softmax(logits, axis=1)))
 
 
 def fit_fixed_noise_pool(rows: PooledRows, start: Pool, n_steps: int = 30) -> Pool:
@@ -154,7 +155,7 @@ def fit_fixed_noise_pool(rows: PooledRows, start: Pool, n_steps: int = 30) -> Po
     chances = chance_of_given(start.transition, rows.codes, rows.candidates)
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        weights, bias = np.exp(theta[:m]), theta[m:]
+        weights, bias = _weights(theta[:m]), theta[m:]
         p = _softmax(rows.scores(weights, bias))
         posteriors = p * chances
         chance = posteriors.sum(axis=1)
@@ -171,7 +172,7 @@ def fit_fixed_noise_pool(rows: PooledRows, start: Pool, n_steps: int = 30) -> Po
         return float(value), gradient
 
     theta = _minimised(loss, np.concatenate([np.log(start.weights), start.bias]), n_steps, _COARSE)
-    return Pool(np.exp(theta[:m]), theta[m:], start.transition)
+    return Pool(_weights(theta[:m]), theta[m:], start.transition)
 
 
 def fit_alternating_pool(rows: PooledRows, start: Pool, prior_counts: FloatArray, n_turns: int = 2) -> Pool:
@@ -188,6 +189,10 @@ def _minimised(loss: object, start: FloatArray, n_steps: int, tolerance: float =
     options = {"maxiter": n_steps, "maxcor": 20, "ftol": tolerance, "gtol": 1e-6}
     result: FloatArray = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
     return result
+
+
+def _weights(logarithms: FloatArray) -> FloatArray:
+    return np.exp(np.minimum(logarithms, _LARGEST_LOG_WEIGHT))
 
 
 def _softmax(scores: FloatArray) -> FloatArray:
