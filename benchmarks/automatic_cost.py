@@ -36,13 +36,14 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=50_000)
     parser.add_argument("--repeats", type=int, default=3, help="runs of each, in turn; the shortest counts")
     parser.add_argument("--n-jobs", type=int, default=None)
+    parser.add_argument("--noise", default="symmetric", choices=("symmetric", "instance"))
     parser.add_argument("--out", default="automatic_cost")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     clean = fashion(options.n)
     if isinstance(clean, Absent):
         raise SystemExit(f"{clean.name} is not here: {clean.advice}")
-    data = add_noise(clean, "symmetric", 0.4, random_state=0)
+    data = add_noise(clean, options.noise, 0.4, random_state=0)
     rows: dict[str, dict[str, Any]] = {}
     for _ in range(options.repeats):
         for name, make in estimators(options.n_jobs).items():
@@ -64,7 +65,8 @@ def main() -> None:
             f"AUROC {row['auroc']:.4f}{verdict}"
         )
         print("    ", {stage: round(value, 2) for stage, value in row["stages"].items()})
-    settings = {"n": options.n, "d": 512, "classes": 10, "noise": "symmetric 40%", "repeats": options.repeats}
+    noise = f"{options.noise} 40%"
+    settings = {"n": options.n, "d": 512, "classes": 10, "noise": noise, "repeats": options.repeats}
     save(options.out, {"settings": settings, "rows": rows})
 
 

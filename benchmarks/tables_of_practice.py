@@ -39,7 +39,8 @@ def automatic_cost(result: dict[str, Any]) -> str:
     ]
     return (
         "## What choosing for oneself costs\n\n"
-        "Shortest of the repeats, all three in turn in one process.\n\n"
+        f"50,000 x 512, {result['settings']['noise']} noise. Shortest of the repeats, all three in turn in "
+        "one process.\n\n"
         + table(["", "seconds", "plain fits", "AUROC"], body)
         + "\n"
         + measured_on(result, "faiss-cpu")

@@ -14,6 +14,8 @@ LEAST_SHRINKAGE, MOST_SHRINKAGE = 10.0, 100.0  # labels that the other classes' 
 RARE_SHARE = 0.1  # of the median class's labels
 _LARGEST_LOG_ODDS = 30.0
 _EDGE = 1e-12
+_MOST_STEPS = 60  # bisection alone would need forty
+_ARRIVED = 1e-9
 
 
 def log_odds(confidence: FloatArray) -> FloatArray:
@@ -32,12 +34,19 @@ def shifted_to_mean(confidence: FloatArray, groups: IntArray, means: FloatArray)
     sizes = np.maximum(np.bincount(groups, minlength=n_groups), 1)
     wanted = np.clip(means, 1e-9, 1 - 1e-9)
     low, high = np.full(n_groups, -2 * _LARGEST_LOG_ODDS), np.full(n_groups, 2 * _LARGEST_LOG_ODDS)
-    for _ in range(50):
-        middle = (low + high) / 2
-        reached = np.bincount(groups, weights=expit(odds + middle[groups]), minlength=n_groups) / sizes
-        low = np.where(reached < wanted, middle, low)
-        high = np.where(reached < wanted, high, middle)
-    result: FloatArray = expit(odds + ((low + high) / 2)[groups])
+    shift = np.zeros(n_groups)
+    for _ in range(_MOST_STEPS):
+        moved = expit(odds + shift[groups])
+        reached = np.bincount(groups, weights=moved, minlength=n_groups) / sizes
+        slope = np.bincount(groups, weights=moved * (1 - moved), minlength=n_groups) / sizes
+        low, high = np.where(reached < wanted, shift, low), np.where(reached < wanted, high, shift)
+        newton = shift + (wanted - reached) / np.maximum(slope, _EDGE)
+        # Newton's step where it stays inside, else half the way.
+        step = np.where((newton > low) & (newton < high), newton, (low + high) / 2) - shift
+        shift = shift + step
+        if np.abs(step).max(initial=0.0) < _ARRIVED:
+            break
+    result: FloatArray = expit(odds + shift[groups])
     return result
 
 
