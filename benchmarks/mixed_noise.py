@@ -18,7 +18,7 @@ import numpy as np
 from laplaceconfidence.data.dataset import NoisyDataset
 from measuring import save
 from noise_aware import OURS, ours, peers, scored, show, weak_log_probabilities, with_noise
-from real_features import Absent, quality_sets
+from real_features import present_sets
 
 NAME = "mixed_noise"
 ON_TOP = {
@@ -55,12 +55,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = []
-    for name, data in quality_sets().items():
-        if options.sets is not None and name not in options.sets:
-            continue
-        if isinstance(data, Absent):
-            print(f"{data.name} is not here: {data.advice}")
-            continue
+    for name, data in present_sets(options.sets):
         for mixture, noisy in mixtures(data, name, options.seed).items():
             cell = {"set": name, "noise": mixture, "rate": 0.0, "seed": options.seed}
             rows.append(cell | {"method": OURS} | ours(noisy, options.seed))

@@ -36,7 +36,7 @@ from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.data.transitions import CIFAR10_ASYMMETRIC, DIGITS_ASYMMETRIC
 from laplaceconfidence.evaluation.metrics import score_confidence
 from measuring import RESULTS, save, timed
-from real_features import FASHION_CONFUSED, Absent, quality_sets
+from real_features import FASHION_CONFUSED, present_sets
 
 CELLS = (
     ("clean", 0.0),
@@ -193,12 +193,7 @@ def main() -> None:
     path = RESULTS / f"{options.out}.json"
     rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
     done = {(row["set"], row["noise"], row["rate"], row["seed"]) for row in rows}
-    for name, data in quality_sets().items():
-        if options.sets is not None and name not in options.sets:
-            continue
-        if isinstance(data, Absent):
-            print(f"{data.name} is not here: {data.advice}")
-            continue
+    for name, data in present_sets(options.sets):
         weak = weak_log_probabilities(data)
         for seed in options.seeds:
             for kind, rate in CELLS:

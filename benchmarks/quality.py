@@ -23,7 +23,7 @@ from laplaceconfidence.data.transitions import CIFAR10_ASYMMETRIC, DIGITS_ASYMME
 from laplaceconfidence.evaluation.metrics import score_confidence
 from laplaceconfidence.evaluation.out_of_fold import out_of_fold_probabilities
 from measuring import save, timed
-from real_features import FASHION_CONFUSED, Absent, quality_sets
+from real_features import FASHION_CONFUSED, present_sets
 
 CELLS = (
     ("symmetric", 0.2),
@@ -81,12 +81,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     table: list[dict[str, Any]] = []
-    for set_name, clean in quality_sets().items():
-        if options.sets and set_name not in options.sets:
-            continue
-        if isinstance(clean, Absent):
-            print(f"{clean.name} is not here ({clean.advice}): left out")
-            continue
+    for set_name, clean in present_sets(options.sets):
         for kind, rate in CELLS:
             scores: dict[str, list[dict[str, Any]]] = {}
             for seed in range(options.seeds):

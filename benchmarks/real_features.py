@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,3 +82,14 @@ def cifar10_embeddings() -> NoisyDataset | Absent:
 def quality_sets() -> dict[str, NoisyDataset | Absent]:
     """What estimators are compared on."""
     return {"digits": load_digits(), "cifar10-embeddings": cifar10_embeddings(), "fashion": fashion(10_000)}
+
+
+def present_sets(wanted: Sequence[str] | None = None) -> Iterator[tuple[str, NoisyDataset]]:
+    """The sets by these names (all by default) that are on this machine; says how to get the others."""
+    for name, data in quality_sets().items():
+        if wanted is not None and name not in wanted:
+            continue
+        if isinstance(data, Absent):
+            print(f"{data.name} is not here: {data.advice}")
+        else:
+            yield name, data

@@ -91,8 +91,9 @@ def test_a_stream_without_samples_stops_with_advice() -> None:
 
 def test_dividemix_never_runs_out_of_either_kind() -> None:
     X, y, _ = noisy_digits(60, rate=0.0)
-    quick(method="dividemix", warmup=1, rounds=3).fit(X, y)
-    quick(method="dividemix", warmup=0, rounds=2, method_options={"threshold": 0.999}).fit(X, y)
+    all_clean = quick(method="dividemix", warmup=1, rounds=3).fit(X, y)
+    hardly_any = quick(method="dividemix", warmup=0, rounds=2, method_options={"threshold": 0.999}).fit(X, y)
+    assert (len(all_clean.history_), len(hardly_any.history_)) == (3, 2)
 
 
 def test_settings_that_would_be_ignored_are_refused() -> None:
