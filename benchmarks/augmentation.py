@@ -34,7 +34,7 @@ from laplaceconfidence.threads import available_cores
 from laplaceconfidence.training.augment.move import rotate, warp
 from laplaceconfidence.training.augment.protocol import Augmentation, Chain
 from laplaceconfidence.training.augment.randaugment import PAPER_RANGES, RandAugment
-from laplaceconfidence.training.augment.recolour import RECOLOURS
+from laplaceconfidence.training.augment.recolor import RECOLORS
 from laplaceconfidence.training.augment.registry import STRONG
 from laplaceconfidence.training.augment.weak import WeakAugment
 
@@ -45,17 +45,17 @@ REPEATS = 15  # the shortest counts
 def main() -> None:
     torch.set_num_threads(1)
     load = os.getloadavg()[0]
-    colour = real_images("cifar", 128) if CIFAR.exists() else coloured_digits(128)
-    data = "CIFAR-10" if CIFAR.exists() else "digits, enlarged and coloured"
+    color = real_images("cifar", 128) if CIFAR.exists() else colored_digits(128)
+    data = "CIFAR-10" if CIFAR.exists() else "digits, enlarged and colored"
     digits = real_images("digits", 1437)
     settings = [
-        (f"{data}, 32 x 32 x 3, batch 128", colour, WeakAugment()),
+        (f"{data}, 32 x 32 x 3, batch 128", color, WeakAugment()),
         ("digits, 8 x 8 x 1, batch 128", digits[:128], WeakAugment(padding=1, flip=False)),
         ("digits, 8 x 8 x 1, batch 1437", digits, WeakAugment(padding=1, flip=False)),
-        (f"{data}, enlarged to 224 x 224 x 3, batch 16", grown(colour[:16], 224), WeakAugment(padding=28)),
+        (f"{data}, enlarged to 224 x 224 x 3, batch 16", grown(color[:16], 224), WeakAugment(padding=28)),
     ]
     rows = [measure(name, images, weak) for name, images, weak in settings]
-    others = {name: speed(Chain((WeakAugment(), STRONG[name]())), colour, processor_time) for name in STRONG}
+    others = {name: speed(Chain((WeakAugment(), STRONG[name]())), color, processor_time) for name in STRONG}
     print(f"32 x 32 x 3, batch 128, one thread, images a second: {others}")
     save(
         "augmentation",
@@ -65,7 +65,7 @@ def main() -> None:
             "pillow": version("pillow"),
             "images_per_second": rows,
             "by_augmentation_1_thread": others,
-            "kornia": against_kornia(colour) if importlib.util.find_spec("kornia") else None,
+            "kornia": against_kornia(color) if importlib.util.find_spec("kornia") else None,
         },
     )
 
@@ -173,7 +173,7 @@ def against_kornia(images: torch.Tensor) -> dict[str, Any]:
             ),
             "ours_microseconds": microseconds(
                 lambda name=name, x=few_images, m=few: (
-                    warp(x, rotate(m, *x.shape[2:])) if name == "rotate" else RECOLOURS[name](x, m)
+                    warp(x, rotate(m, *x.shape[2:])) if name == "rotate" else RECOLORS[name](x, m)
                 )
             ),
         }
@@ -186,7 +186,7 @@ def microseconds(work: Callable[[], Any], n: int = 30) -> int:
     return round(processor_time(lambda: [work() for _ in range(n)]) / n * 1e6)
 
 
-def coloured_digits(n: int) -> torch.Tensor:
+def colored_digits(n: int) -> torch.Tensor:
     digits = real_images("digits", 1797)[:, 0].numpy()
     return torch.stack([enlarged(np.roll(digits, shift, 0)[:n], (32, 32)) for shift in (0, 7, 31)], dim=1)
 

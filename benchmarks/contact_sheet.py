@@ -85,7 +85,7 @@ def operation_rows(sources: list[torch.Tensor]) -> Iterable[Row]:
 
 
 def augmentation_rows(sources: list[torch.Tensor]) -> Iterable[Row]:
-    """Four random draws of every augmentation; mixing takes partners from the other colour images."""
+    """Four random draws of every augmentation; mixing takes partners from the other color images."""
     weak = WeakAugment(padding=SIDE // 8)
     augmentations: dict[str, Augmentation] = {"weak\n  crop, flip": weak, "cutout": Cutout()}
     for name in ("randaugment", "autoaugment", "augmix"):

@@ -40,12 +40,12 @@ def mixture(n_classes: int, class_size: int, seed: int) -> tuple[np.ndarray, np.
     rng = np.random.default_rng(seed)
     n_groups = max(2, n_classes // 10)
     groups = rng.standard_normal((n_groups, INFORMATIVE))
-    centres = np.zeros((n_classes, WIDTH))
+    centers = np.zeros((n_classes, WIDTH))
     own = rng.standard_normal((n_classes, INFORMATIVE))
-    centres[:, :INFORMATIVE] = 0.8 * (groups[np.arange(n_classes) % n_groups] + 0.6 * own)
+    centers[:, :INFORMATIVE] = 0.8 * (groups[np.arange(n_classes) % n_groups] + 0.6 * own)
     truth = rng.permutation(np.repeat(np.arange(n_classes), class_size))
     widths = np.sqrt(4 / rng.chisquare(5, len(truth)))
-    samples = centres[truth] + rng.standard_normal((len(truth), WIDTH)) * widths[:, None]
+    samples = centers[truth] + rng.standard_normal((len(truth), WIDTH)) * widths[:, None]
     rotation = np.linalg.qr(rng.standard_normal((WIDTH, WIDTH)))[0]
     return ((samples / np.sqrt(np.arange(1, WIDTH + 1))) @ rotation).astype(np.float32), truth
 

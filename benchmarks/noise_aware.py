@@ -1,6 +1,6 @@
 """Ours, noise-aware and plain, against the peers: ranking, calibration, noise rate and repaired labels.
 
-True labels score; they choose nothing. Peers that need probabilities get those of a 5-fold regularised
+True labels score; they choose nothing. Peers that need probabilities get those of a 5-fold regularized
 regression on half-whitened features whose penalty is the one that predicts held-out given labels best. Run
 ``python benchmarks/noise_aware.py``; ``--sets`` and ``--seeds`` run less, and what is there already is kept;
 ``--refresh`` measures ours anew beside the peers' stored results.

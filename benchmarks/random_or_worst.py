@@ -11,7 +11,7 @@ import warnings
 
 import numpy as np
 
-from laplaceconfidence.audit.random_sample import draw_for_review
+from laplaceconfidence.auditing.random_sample import draw_for_review
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.evaluation.metrics import expected_calibration_error
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
@@ -69,10 +69,10 @@ def confused_where_alike(other_mistakes: float, seed: int) -> tuple[np.ndarray, 
     """Features, true and given labels of Gaussian classes; a label is drawn by how close the classes are."""
     rng = np.random.default_rng(seed)
     n_classes, distance = (3, 2.2) if other_mistakes == 0 else (5, 2.6)
-    centres = distance * np.eye(n_classes)
+    centers = distance * np.eye(n_classes)
     true = np.arange(N_SAMPLES) % n_classes
-    features = centres[true] + rng.normal(size=(N_SAMPLES, n_classes))
-    closeness = np.exp(-0.5 * ((features[:, None] - centres) ** 2).sum(axis=2))
+    features = centers[true] + rng.normal(size=(N_SAMPLES, n_classes))
+    closeness = np.exp(-0.5 * ((features[:, None] - centers) ** 2).sum(axis=2))
     bounds = (closeness / closeness.sum(axis=1, keepdims=True)).cumsum(axis=1)
     given = np.minimum((rng.random((N_SAMPLES, 1)) > bounds).sum(axis=1), n_classes - 1)
     anew = rng.random(N_SAMPLES) < other_mistakes

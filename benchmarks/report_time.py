@@ -1,6 +1,6 @@
 """How long the report of a 50,000-sample audit takes beyond the audit itself, and how large it is.
 
-Ten blobs of 64 features with 32 x 32 colour images, 20% of the labels wrong.
+Ten blobs of 64 features with 32 x 32 color images, 20% of the labels wrong.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from laplaceconfidence.audit.issues import audit
+from laplaceconfidence.auditing.issues import audit
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.records import write_audit
 from laplaceconfidence.report import write_report

@@ -25,7 +25,7 @@ from PIL import Image
 from laplaceconfidence.records.audit_run import AuditRecord
 from measuring import save
 
-N_SAMPLES, N_CLASSES, N_NEIGHBOURS = 200_000, 100, 10
+N_SAMPLES, N_CLASSES, N_NEIGHBORS = 200_000, 100, 10
 N_IMAGES = 500  # files; every sample shows one of them
 REPEATS = 200
 
@@ -59,10 +59,10 @@ def write_run(folder: Path) -> None:
         {
             "top_classes": list(np.stack([suggested, given], axis=1).astype(np.int32)),
             "top_probabilities": list(np.tile(np.float32([0.8, 0.1]), (N_SAMPLES, 1))),
-            "neighbours": list(rng.integers(N_SAMPLES, size=(N_SAMPLES, N_NEIGHBOURS)).astype(np.int32)),
-            "similarities": list(np.full((N_SAMPLES, N_NEIGHBOURS), 0.5, np.float32)),
-            "weights": list(np.full((N_SAMPLES, N_NEIGHBOURS), 0.1, np.float32)),
-            "n_neighbours": np.full(N_SAMPLES, N_NEIGHBOURS, np.int32),
+            "neighbors": list(rng.integers(N_SAMPLES, size=(N_SAMPLES, N_NEIGHBORS)).astype(np.int32)),
+            "similarities": list(np.full((N_SAMPLES, N_NEIGHBORS), 0.5, np.float32)),
+            "weights": list(np.full((N_SAMPLES, N_NEIGHBORS), 0.1, np.float32)),
+            "n_neighbors": np.full(N_SAMPLES, N_NEIGHBORS, np.int32),
         }
     )
     record = AuditRecord(
@@ -75,7 +75,7 @@ def write_run(folder: Path) -> None:
         estimator="laplace",
         settings={"threshold": None},
         n_samples=N_SAMPLES,
-        n_labelled=N_SAMPLES,
+        n_labeled=N_SAMPLES,
         n_classes=N_CLASSES,
         n_features=None,
         n_issues=int(flagged.sum()),

@@ -35,11 +35,11 @@ def reference_way(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
     faiss.normalize_L2(unit)
     index = faiss.IndexFlatIP(unit.shape[1])
     index.add(unit)
-    similarities, neighbours = index.search(unit, K + 1)
+    similarities, neighbors = index.search(unit, K + 1)
     rows = np.repeat(np.arange(n), K + 1)
-    others = neighbours.ravel() != rows
+    others = neighbors.ravel() != rows
     weights = np.maximum(similarities.ravel()[others], 0)
-    graph = sparse.csr_matrix((weights, (rows[others], neighbours.ravel()[others])), shape=(n, n))
+    graph = sparse.csr_matrix((weights, (rows[others], neighbors.ravel()[others])), shape=(n, n))
     graph = graph.maximum(graph.T)
     scale = sparse.diags_array(1 / np.sqrt(np.asarray(graph.sum(axis=1)).ravel()))
     system = sparse.eye_array(n) - ALPHA * (scale @ graph @ scale)

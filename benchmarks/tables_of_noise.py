@@ -21,7 +21,7 @@ TITLES: dict[str, tuple[str, Callable[..., float]]] = {
 def noise_aware(result: dict[str, Any]) -> str:
     return _section(
         "## The noise-aware estimator against its peers\n\n"
-        "Means over the seeds. Peers that need probabilities get those of a 5-fold regularised regression on "
+        "Means over the seeds. Peers that need probabilities get those of a 5-fold regularized regression on "
         "half-whitened features, whose penalty was chosen by held-out given labels; `features (cleanlab)` is "
         "Datalab's. In the ambiguity cells people confuse classes as a weak model would: given labels alone "
         "cannot tell that from truth. The estimator was developed on the CIFAR-10 embeddings.\n",

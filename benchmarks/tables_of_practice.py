@@ -47,7 +47,7 @@ def automatic_cost(result: dict[str, Any]) -> str:
     )
 
 
-def beyond_labels(result: dict[str, Any]) -> str:
+def data_issues(result: dict[str, Any]) -> str:
     body = [
         [
             row["set"],

@@ -10,7 +10,7 @@ names = np.array(
     ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"], dtype=object
 )
 labels = names[truth]
-labels[::4] = None  # a quarter was never labelled
+labels[::4] = None  # a quarter was never labeled
 labels[1] = "nine"  # and this one is wrong: it shows a one
 
 model = LaplaceConfidence(n_neighbors=10, alpha=0.9).fit(X, labels)

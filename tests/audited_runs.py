@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from laplaceconfidence.audit.issues import audit
+from laplaceconfidence.auditing.issues import audit
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.records import AuditRun, write_audit
 
@@ -72,9 +72,9 @@ def make_audit(
     else:
         source = data / "photos"
         for row, code in enumerate(given):
-            labelled = source / f"class {'abc'[code]}"
-            labelled.mkdir(parents=True, exist_ok=True)
-            write_image(labelled / f"{row:03d}.png", row)
+            labeled = source / f"class {'abc'[code]}"
+            labeled.mkdir(parents=True, exist_ok=True)
+            write_image(labeled / f"{row:03d}.png", row)
         order = np.argsort([f"class {'abc'[code]}/{row:03d}" for row, code in enumerate(given)])
         np.save(data / "features.npy", features[order])
         options = {"features": str(data / "features.npy")}

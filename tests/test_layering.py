@@ -7,22 +7,22 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "laplaceconfidence"
 
-FOUNDATION = {"exceptions", "arrays", "threads", "files", "sole_writer", "stages", "validation"}
-RECORDING = FOUNDATION | {"data", "features", "graph", "solve", "confidence", "audit"}
+FOUNDATION = {"exceptions", "arrays", "threads", "files", "folder_lock", "stages", "validation"}
+RECORDING = FOUNDATION | {"data", "features", "graph", "solve", "confidence", "auditing"}
 MAY_IMPORT = {
     "exceptions": set(),
     "arrays": set(),
     "files": set(),
     "stages": set(),
     "threads": {"exceptions"},
-    "sole_writer": {"exceptions"},
+    "folder_lock": {"exceptions"},
     "validation": {"arrays", "exceptions"},
     "data": FOUNDATION,
     "features": FOUNDATION | {"data"},
     "graph": FOUNDATION | {"data", "features"},
     "solve": FOUNDATION | {"data", "features", "graph"},
     "confidence": FOUNDATION | {"data", "features", "graph", "solve"},
-    "audit": FOUNDATION | {"data", "features", "graph", "solve", "confidence"},
+    "auditing": FOUNDATION | {"data", "features", "graph", "solve", "confidence"},
     "training": FOUNDATION | {"data", "features", "graph", "solve", "confidence"},
     "evaluation": RECORDING | {"training"},
     "records": RECORDING | {"training", "evaluation"},

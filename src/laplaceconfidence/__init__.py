@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from laplaceconfidence.audit.issues import audit, find_label_issues
+    from laplaceconfidence.auditing.issues import audit, find_label_issues
     from laplaceconfidence.confidence.laplace import LaplaceConfidence
     from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
     from laplaceconfidence.data.dataset import NoisyDataset
@@ -22,8 +22,8 @@ _HOMES = {
     "LaplaceConfidence": "laplaceconfidence.confidence.laplace",
     "NoiseAwareConfidence": "laplaceconfidence.confidence.noise_aware",
     "NoisyDataset": "laplaceconfidence.data.dataset",
-    "audit": "laplaceconfidence.audit",
-    "find_label_issues": "laplaceconfidence.audit.issues",
+    "audit": "laplaceconfidence.auditing.issues",
+    "find_label_issues": "laplaceconfidence.auditing.issues",
     "read_dataset": "laplaceconfidence.data.readers",
 }
 
@@ -41,9 +41,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'laplaceconfidence' has no attribute {name!r}")
-    home = import_module(_HOMES[name])
-    # ``audit`` is a room that can be called, and stays one: see laplaceconfidence/audit/__init__.py.
-    return home if home.__name__ == f"{__name__}.{name}" else getattr(home, name)
+    return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,6 @@
 """What long work is doing right now, told to whoever listens.
 
-Work is written as ``with stage("neighbours"): ...``; nothing happens unless an observer was installed with
+Work is written as ``with stage("neighbors"): ...``; nothing happens unless an observer was installed with
 ``observing(...)``, so the library never prints and the command line can show progress.
 """
 

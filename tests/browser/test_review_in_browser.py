@@ -18,7 +18,7 @@ from audited_runs import MakeRun
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.export import plan_export, write_export
 from laplaceconfidence.records import AuditRun, read_audit
-from laplaceconfidence.records.judgements import Judgements
+from laplaceconfidence.records.judgments import Judgments
 from laplaceconfidence.review.store import read_decisions
 
 pytest.importorskip("fastapi", reason="the page is not installed: pip install 'laplaceconfidence[review]'")
@@ -135,7 +135,7 @@ def test_from_the_first_key_to_the_export(
     from selenium.webdriver.common.keys import Keys
 
     run = make_run("csv", wrong_every=4)
-    judged = Judgements.of(run)
+    judged = Judgments.of(run)
     assert len(judged.suspects) >= 18
     servers.append(Server(run))
     page = Browser(driver, servers[0].url)
@@ -227,9 +227,9 @@ def test_from_the_first_key_to_the_export(
 LONG_NAMES = ("قطة صغيرة جداً تنام", "a_name_without_any_space_" * 6, "👩‍👩‍👧‍👦 семья")
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("colors", ["light", "dark"])
 def test_on_a_phone_nothing_sticks_out_and_everything_can_be_read(
-    make_run: MakeRun, driver: Any, servers: list[Server], tmp_path: Path, colours: str
+    make_run: MakeRun, driver: Any, servers: list[Server], tmp_path: Path, colors: str
 ) -> None:
     pytest.importorskip("matplotlib")
     from laplaceconfidence.report import write_report
@@ -239,7 +239,7 @@ def test_on_a_phone_nothing_sticks_out_and_everything_can_be_read(
     page = Browser(driver, servers[0].url)
     size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    scheme = {"name": "prefers-color-scheme", "value": colours}
+    scheme = {"name": "prefers-color-scheme", "value": colors}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
     page.open()
     assert_readable(page)
@@ -263,7 +263,7 @@ def assert_readable(page: Browser) -> None:
 
 
 FAINT_TEXTS = """
-const parse = (colour) => colour.match(/[\\d.]+/g).map(Number).concat(1).slice(0, 4);
+const parse = (color) => color.match(/[\\d.]+/g).map(Number).concat(1).slice(0, 4);
 const over = (a, b) => [0, 1, 2].map((i) => a[i] * a[3] + b[i] * (1 - a[3])).concat(1);
 const part = (v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
 const light = (c) => 0.2126 * part(c[0]) + 0.7152 * part(c[1]) + 0.0722 * part(c[2]);

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from laplaceconfidence.records import read_audit
-from laplaceconfidence.review.desk import ReviewDesk
+from laplaceconfidence.review.session import ReviewSession
 
 AUDIT = ("audit", "animals.csv", "--features", "emb_*", "--n-jobs", "1", "--suspects", "0")
 NAMES = np.array(["cat", "dog", "owl"])
@@ -126,11 +126,11 @@ def test_labels_by_number_or_by_name(run: Any, tmp_path: Path, written: str) -> 
 def decided(run: Any, tmp_path: Path, ids: list[str], verdict: str) -> None:
     """An audit in 'reviewed' with the same verdict on several samples."""
     assert run(*AUDIT, "--estimator", "knn-vote", "-o", "reviewed").exit_code == 0
-    desk = ReviewDesk(read_audit(tmp_path / "reviewed"))
+    session = ReviewSession(read_audit(tmp_path / "reviewed"))
     for id in ids:
-        row = int(np.flatnonzero(desk.judged.ids == id)[0])
-        desk.decide(row, verdict, label=None, expected_version=0, who="ann", queue="worst")
-    desk.close()
+        row = int(np.flatnonzero(session.judged.ids == id)[0])
+        session.decide(row, verdict, label=None, expected_version=0, who="ann", queue="worst")
+    session.close()
 
 
 def test_tables_and_a_review_are_combined(run: Any, animals: pd.DataFrame, tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ def save(path: Path, **arrays: Any) -> None:
 
 
 def with_values(*values: tuple[int, float]) -> np.ndarray:
-    spoilt = features()
+    spoiled = features()
     for row, value in values:
-        spoilt[row, 1] = value
-    return spoilt
+        spoiled[row, 1] = value
+    return spoiled
 
 
 def table(folder: Path, **columns: Any) -> None:
@@ -118,7 +118,7 @@ CASES: dict[str, Case] = {
     ),
     "alpha nan": (lambda f: save(f / "d.npz"), f"{ARCHIVE} --alpha nan", ["'alpha'", "nan"]),
     "alpha word": (lambda f: save(f / "d.npz"), f"{ARCHIVE} --alpha much", ["'alpha'", "'much'"]),
-    "no neighbours": (lambda f: save(f / "d.npz"), f"{ARCHIVE} -k 0", ["'n_neighbors'", "at least 1", "0"]),
+    "no neighbors": (lambda f: save(f / "d.npz"), f"{ARCHIVE} -k 0", ["'n_neighbors'", "at least 1", "0"]),
     "components": (
         lambda f: save(f / "d.npz"),
         f"{ARCHIVE} --n-components 5",
@@ -222,7 +222,7 @@ CASES: dict[str, Case] = {
     "number": (lambda f: save(f / "d.npz"), f"{ARCHIVE} --suspects -1", ["--suspects", "at least 0", "-1"]),
     "no number": (lambda f: save(f / "d.npz"), f"{ARCHIVE} --threshold low", ["--threshold", "'low'"]),
     "no integer": (lambda f: save(f / "d.npz"), f"{ARCHIVE} --n-jobs 1.5", ["--n-jobs", "'1.5'"]),
-    "option": (lambda f: None, "audit d.npz --colour red", ["--colour"]),
+    "option": (lambda f: None, "audit d.npz --color red", ["--color"]),
     "command": (lambda f: None, "inspect d.npz", ["inspect"]),
     "demo folder": (taken, "demo --out thesis", ["thesis", "chapter.tex"]),
 }

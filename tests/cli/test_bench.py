@@ -270,7 +270,7 @@ def test_a_terminal_shows_cells_rounds_and_the_time_left(tmp_path: Path) -> None
     progress.begins(cell)
     assert shown()[1] == f"{cell.contender}, symmetric 20%, seed 1|None|"
     with observing(progress), stage("training", total=3) as advance:
-        with stage("neighbours"):
+        with stage("neighbors"):
             advance(2)
         assert shown()[1].endswith("|3|rounds")
         assert bars.tasks[1].completed == 2

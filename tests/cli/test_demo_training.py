@@ -1,4 +1,4 @@
-"""The training half of the demonstration, shortened: it trains both ways on the same spoilt labels."""
+"""The training half of the demonstration, shortened: it trains both ways on the same spoiled labels."""
 
 import numpy as np
 import pytest

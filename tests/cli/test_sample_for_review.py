@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from laplaceconfidence.audit.random_sample import draw_for_review
+from laplaceconfidence.auditing.random_sample import draw_for_review
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records import read_audit
-from laplaceconfidence.records.judgements import Judgements
-from laplaceconfidence.review.desk import ReviewDesk
+from laplaceconfidence.records.judgments import Judgments
 from laplaceconfidence.review.queues import Wanted
+from laplaceconfidence.review.session import ReviewSession
 
 AUDIT = (
     "audit",
@@ -38,10 +38,10 @@ def drawn(folder: Path) -> pd.DataFrame:
 
 
 @contextmanager
-def desk_of(folder: Path) -> Iterator[ReviewDesk]:
-    desk = ReviewDesk(read_audit(folder))
-    yield desk
-    desk.close()
+def session_of(folder: Path) -> Iterator[ReviewSession]:
+    session = ReviewSession(read_audit(folder))
+    yield session
+    session.close()
 
 
 def test_the_draw_is_uniform() -> None:
@@ -87,11 +87,11 @@ def test_the_draw_follows_the_seed(run: Any, table: pd.DataFrame, tmp_path: Path
 def test_the_review_begins_with_this_very_sample(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:
     assert run(*AUDIT, *FAST, "--sample-for-review", 20, "--seed", 5, "-o", "x").exit_code == 0
     rows = drawn(tmp_path / "x")["row"].astype(int).tolist()
-    with desk_of(tmp_path / "x") as desk:
-        queue = desk.queues.rows(Wanted(view="random"), desk.is_decided).tolist()
+    with session_of(tmp_path / "x") as session:
+        queue = session.queues.rows(Wanted(view="random"), session.is_decided).tolist()
         for row in rows[:3]:
-            desk.decide(row, "keep", label=None, expected_version=0, who="ann", queue="random")
-        assert desk.progress().noise.n_verdicts == 3
+            session.decide(row, "keep", label=None, expected_version=0, who="ann", queue="random")
+        assert session.progress().noise.n_verdicts == 3
     assert queue[:20] == rows
     assert sorted(queue) == [row for row in range(60) if row != 30]
 
@@ -99,9 +99,9 @@ def test_the_review_begins_with_this_very_sample(run: Any, table: pd.DataFrame, 
 def test_a_run_without_a_sample_is_reviewed_as_ever(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:
     assert run(*AUDIT, *FAST, "-o", "x").exit_code == 0
     assert not (tmp_path / "x/review_sample.csv").exists()
-    order = Judgements.of(read_audit(tmp_path / "x")).random_order
-    labelled = [row for row in range(60) if row != 30]
-    assert order.tolist() == np.random.default_rng(60).permutation(labelled).tolist()
+    order = Judgments.of(read_audit(tmp_path / "x")).random_order
+    labeled = [row for row in range(60) if row != 30]
+    assert order.tolist() == np.random.default_rng(60).permutation(labeled).tolist()
 
 
 def test_verified_labels_are_not_drawn_again(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_the_run_stays_whole_when_the_table_is_moved(run: Any, table: pd.DataFra
     assert run(*AUDIT, *FAST, "--sample-for-review", 20, "-o", "x").exit_code == 0
     rows = drawn(tmp_path / "x")["row"].astype(int).tolist()
     (tmp_path / "x/review_sample.csv").rename(tmp_path / "elsewhere.csv")
-    assert Judgements.of(read_audit(tmp_path / "x")).random_order[:20].tolist() == rows
+    assert Judgments.of(read_audit(tmp_path / "x")).random_order[:20].tolist() == rows
 
 
 def test_a_damaged_sample_is_said_to_be_so(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_damaged_sample_is_said_to_be_so(run: Any, table: pd.DataFrame, tmp_pa
     for wrong in ([3, 3], [60], [30]):
         (tmp_path / "x/audit.json").write_text(json.dumps(record | {"review_sample": wrong}))
         with pytest.raises(RunFolderError, match="review_sample"):
-            _ = Judgements.of(read_audit(tmp_path / "x")).random_order
+            _ = Judgments.of(read_audit(tmp_path / "x")).random_order
 
 
 def test_pictures_of_the_sample_are_kept_before_all_others(

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from laplaceconfidence import sole_writer
+from laplaceconfidence import folder_lock
 from laplaceconfidence.cli.train import _quiet_unless_first
 from laplaceconfidence.cli.training_progress import TrainingProgress, duration
 
@@ -142,11 +142,11 @@ def test_images_of_different_sizes_need_a_size(run: Any, photos: Path, tmp_path:
 def test_a_folder_that_another_process_writes_to_is_left_alone(
     run: Any, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sole_writer, "PATIENCE", 0.0)
+    monkeypatch.setattr(folder_lock, "PATIENCE", 0.0)
     words = ("train", "photos", *QUICK, "--out", "run")
     assert run(*words).exit_code == 0
     before = (tmp_path / "run" / "summary.json").read_bytes()
-    with sole_writer.SoleWriter(tmp_path / "run"), sole_writer.SoleWriter(tmp_path / "new"):
+    with folder_lock.FolderLock(tmp_path / "run"), folder_lock.FolderLock(tmp_path / "new"):
         for refused in (run(*words, "--overwrite"), run(*words[:-1], "new")):
             assert refused.exit_code == 2
             assert "Another process is writing into" in refused.stderr

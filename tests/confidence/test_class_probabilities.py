@@ -1,4 +1,4 @@
-"""Self-confidence and normalised margin against loops and cleanlab, and probabilities that are none."""
+"""Self-confidence and normalized margin against loops and cleanlab, and probabilities that are none."""
 
 from typing import Any
 

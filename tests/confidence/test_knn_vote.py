@@ -34,19 +34,19 @@ def test_votes_agree_with_a_plain_loop(weights: str) -> None:
     vote = KNNVote(n_neighbors=9, weights=weights, missing_label=-1).fit(X, y)
     expected = naive_shares(X, y, 9, weights, 3)
     np.testing.assert_allclose(vote.label_distributions_, expected, atol=1e-6)
-    labelled = y >= 0
-    np.testing.assert_allclose(vote.confidence_[labelled], expected[labelled, y[labelled]], atol=1e-6)
-    assert np.isnan(vote.confidence_[~labelled]).all()
+    labeled = y >= 0
+    np.testing.assert_allclose(vote.confidence_[labeled], expected[labeled, y[labeled]], atol=1e-6)
+    assert np.isnan(vote.confidence_[~labeled]).all()
     assert vote.classes_.tolist() == [0, 1, 2]
 
 
 def test_principal_components_are_searched_where_asked_for() -> None:
     X, y = two_clouds()
-    centred = X - X.mean(axis=0)
-    axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
+    centered = X - X.mean(axis=0)
+    axes = np.linalg.svd(centered, full_matrices=False)[2][:2]
     vote = KNNVote(n_neighbors=9, n_components=2).fit(X, y)
     np.testing.assert_allclose(
-        vote.label_distributions_, naive_shares(centred @ axes.T, y, 9, "similarity", 3), atol=1e-5
+        vote.label_distributions_, naive_shares(centered @ axes.T, y, 9, "similarity", 3), atol=1e-5
     )
 
 
@@ -62,7 +62,7 @@ def test_where_nobody_votes_the_shares_of_all_labels_stand_in() -> None:
     np.testing.assert_allclose(vote.confidence_, [0.75] * 6 + [0.25] * 2)
 
 
-def test_too_many_neighbours_are_lowered_with_a_warning() -> None:
+def test_too_many_neighbors_are_lowered_with_a_warning() -> None:
     X, y = two_clouds(n=8)
     with pytest.warns(AdjustedSettingWarning, match="from 50 to 7"):
         lowered = KNNVote().fit(X, y)

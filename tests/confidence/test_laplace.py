@@ -125,7 +125,7 @@ def test_minus_one_is_a_class_unless_it_is_said_to_be_missing(digits: Any) -> No
     assert np.isnan(fitted.confidence_[:50]).all()
 
 
-def test_new_points_are_predicted_through_their_neighbours(digits: Any) -> None:
+def test_new_points_are_predicted_through_their_neighbors(digits: Any) -> None:
     X, noisy, truth = digits
     fitted = LaplaceConfidence(10, 0.9).fit(X[:1400], noisy[:1400])
     probabilities = fitted.predict_proba(X[1400:])
@@ -133,7 +133,7 @@ def test_new_points_are_predicted_through_their_neighbours(digits: Any) -> None:
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
 
 
-def test_a_new_point_gets_what_an_unlabelled_node_hears(digits: Any) -> None:
+def test_a_new_point_gets_what_an_unlabeled_node_hears(digits: Any) -> None:
     """One fixed-point step: F(x) = alpha sum_j a_xj F_j / sqrt(d_x d_j)."""
     X, noisy, _ = digits
     fitted = LaplaceConfidence(5, 0.8, tol=1e-10, max_iter=500).fit(X[:200], noisy[:200])
@@ -213,9 +213,9 @@ def test_stopping_early_warns_with_the_residual(digits: Any) -> None:
 
 def test_more_classes_than_fit_into_one_block() -> None:
     rng = np.random.default_rng(0)
-    centres = rng.normal(size=(300, 16))
+    centers = rng.normal(size=(300, 16))
     y = np.repeat(np.arange(300), 4)
-    X = centres[y] + 0.05 * rng.normal(size=(1200, 16))
+    X = centers[y] + 0.05 * rng.normal(size=(1200, 16))
     noisy = y.copy()
     noisy[::10] = rng.integers(0, 300, size=120)
     fitted = LaplaceConfidence(5, 0.9).fit(X, noisy)
@@ -317,7 +317,7 @@ def test_whatever_is_thrown_at_it_is_refused_clearly_or_answered_sanely(data: st
         fitted = estimator.fit(X, np.array(y, dtype=object))
     except InvalidInputError:
         return
-    labelled = np.array([label in ("a", "b", "c") for label in y])
-    assert np.isfinite(fitted.confidence_[labelled]).all()
-    assert np.isnan(fitted.confidence_[~labelled]).all()
+    labeled = np.array([label in ("a", "b", "c") for label in y])
+    assert np.isfinite(fitted.confidence_[labeled]).all()
+    assert np.isnan(fitted.confidence_[~labeled]).all()
     assert ((fitted.label_distributions_ >= 0) & (fitted.label_distributions_ <= 1)).all()

@@ -48,8 +48,8 @@ def naive_filter(X: Any, y: Any, kept: set[int], k: int, zeta: float) -> set[int
     rows = sorted(kept)
     k = min(k, len(rows) - 1)
     stay = set()
-    for i, neighbours in zip(rows, nearest(X[rows], k), strict=True):
-        counts = np.bincount([y[rows[j]] for j in neighbours], minlength=3)
+    for i, neighbors in zip(rows, nearest(X[rows], k), strict=True):
+        counts = np.bincount([y[rows[j]] for j in neighbors], minlength=3)
         if counts[y[i]] == counts.max() and counts[y[i]] >= zeta * k:
             stay.add(i)
     return stay
@@ -69,11 +69,11 @@ def test_agrees_with_a_plain_search(seed: int, zeta: float | None, n_outlier: in
     assert set(estimator.confidence_[y >= 0]) <= {0.0, 1.0}
 
 
-def test_distributions_are_shares_of_the_kept_neighbours() -> None:
+def test_distributions_are_shares_of_the_kept_neighbors() -> None:
     X, y = noisy_clouds()
     estimator = LargestComponent(n_outlier_neighbors=8).fit(X, y)
-    for i, neighbours in enumerate(nearest(X, 8)):
-        asked = [j for j in neighbours if estimator.confidence_[j] == 1] or neighbours
+    for i, neighbors in enumerate(nearest(X, 8)):
+        asked = [j for j in neighbors if estimator.confidence_[j] == 1] or neighbors
         counts = np.bincount(y[asked], minlength=3)
         np.testing.assert_allclose(estimator.label_distributions_[i], counts / counts.sum())
 
@@ -81,8 +81,8 @@ def test_distributions_are_shares_of_the_kept_neighbours() -> None:
 def test_a_stray_group_of_a_class_is_doubted() -> None:
     rng = np.random.default_rng(0)
     core, other, stray = (
-        centre + 0.05 * rng.normal(size=(size, 3))
-        for centre, size in (([1, 0, 0], 20), ([0, 1, 0], 20), ([0, 0.7, 0.7], 6))
+        center + 0.05 * rng.normal(size=(size, 3))
+        for center, size in (([1, 0, 0], 20), ([0, 1, 0], 20), ([0, 0.7, 0.7], 6))
     )
     confidence = (
         LargestComponent()

@@ -1,4 +1,4 @@
-"""The Gaussian mixture of losses against expectation maximisation written out."""
+"""The Gaussian mixture of losses against expectation maximization written out."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def naive_posterior(losses: Any, reg_covar: float, n_steps: int = 2000) -> Any:
     return responsibility[means.argmin()]
 
 
-def test_posterior_agrees_with_expectation_maximisation_written_out() -> None:
+def test_posterior_agrees_with_expectation_maximization_written_out() -> None:
     losses, y = two_heaps()
     mixture = GaussianLossMixture(max_iter=2000, tol=1e-12, random_state=0).fit(losses, y)
     np.testing.assert_allclose(mixture.confidence_, naive_posterior(losses, 5e-4), atol=1e-4)

@@ -15,8 +15,8 @@ from laplaceconfidence.exceptions import LaplaceConfidenceWarning
 def blobs(n_classes: int, members: int, seed: int = 0, distance: float = 4.0, width: int = 16) -> tuple:
     rng = np.random.default_rng(seed)
     classes = np.repeat(np.arange(n_classes), members)
-    centres = rng.normal(size=(n_classes, width)) * distance
-    return centres[classes] + rng.normal(size=(len(classes), width)), classes
+    centers = rng.normal(size=(n_classes, width)) * distance
+    return centers[classes] + rng.normal(size=(len(classes), width)), classes
 
 
 def fitted(X: np.ndarray, y: np.ndarray, **arguments: object) -> NoiseAwareConfidence:
@@ -27,12 +27,12 @@ def fitted(X: np.ndarray, y: np.ndarray, **arguments: object) -> NoiseAwareConfi
 
 
 def assert_sane(model: NoiseAwareConfidence, y: np.ndarray) -> None:
-    labelled = np.array([value == value and value is not None for value in y.tolist()])
-    confidence = model.confidence_[labelled]
+    labeled = np.array([value == value and value is not None for value in y.tolist()])
+    confidence = model.confidence_[labeled]
     assert np.isfinite(confidence).all()
     assert (confidence >= 0).all()
     assert (confidence <= 1).all()
-    assert np.isnan(model.confidence_[~labelled]).all()
+    assert np.isnan(model.confidence_[~labeled]).all()
     assert np.isfinite(model.label_distributions_).all()
     np.testing.assert_allclose(model.label_distributions_.sum(axis=1), 1, atol=1e-4)
     np.testing.assert_allclose(model.transition_matrix_.sum(axis=1), 1, atol=1e-6)

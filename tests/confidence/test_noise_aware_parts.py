@@ -34,8 +34,8 @@ from laplaceconfidence.confidence.transition import (
 )
 from laplaceconfidence.confidence.verdict import calibrate_reading
 from laplaceconfidence.exceptions import InvalidInputError
-from laplaceconfidence.graph.affinity import degrees, normalised, symmetric_affinity
-from laplaceconfidence.graph.neighbours import find_neighbours
+from laplaceconfidence.graph.affinity import degrees, normalized, symmetric_affinity
+from laplaceconfidence.graph.neighbors import find_neighbors
 
 RNG = np.random.default_rng(0)
 
@@ -68,7 +68,7 @@ def test_the_probe_agrees_with_scikit_learn() -> None:
     Z = RNG.normal(size=(200, 5)).astype(np.float32)
     y = (Z @ RNG.normal(size=(5, 3)) + RNG.normal(size=(200, 3))).argmax(axis=1)
     probe = fit_probe(Z, y, np.ones((200, 1)), 3, l2=0.1, tol=1e-5, max_iter=200, n_jobs=1)
-    # scikit-learn minimises C * summed loss + |W|^2 / 2; ours is the mean loss + l2 |W|^2 / 2.
+    # scikit-learn minimizes C * summed loss + |W|^2 / 2; ours is the mean loss + l2 |W|^2 / 2.
     peer = LogisticRegression(C=1 / (0.1 * 200), tol=1e-8, max_iter=1000).fit(Z, y)
     np.testing.assert_allclose(softmax(probe.logits(Z)[:, 0]), peer.predict_proba(Z), atol=2e-3)
 
@@ -120,8 +120,8 @@ def test_class_means_of_nothing_are_finite() -> None:
 def test_a_label_leaves_no_trace_in_its_own_fold_s_evidence() -> None:
     X = RNG.normal(size=(80, 4)).astype(np.float32)
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
-    affinity = symmetric_affinity(find_neighbours(unit, 8, n_jobs=1))
-    graph = normalised(affinity, degrees(affinity))
+    affinity = symmetric_affinity(find_neighbors(unit, 8, n_jobs=1))
+    graph = normalized(affinity, degrees(affinity))
     codes = RNG.integers(0, 3, 80)
     worlds = make_worlds(codes, 5, np.random.default_rng(0))
     changed = codes.copy()
@@ -138,8 +138,8 @@ def test_a_label_leaves_no_trace_in_its_own_fold_s_evidence() -> None:
 
 def test_spreading_solves_the_system() -> None:
     X = RNG.normal(size=(40, 3)).astype(np.float32)
-    affinity = symmetric_affinity(find_neighbours(X / np.linalg.norm(X, axis=1, keepdims=True), 5, n_jobs=1))
-    graph = normalised(affinity, degrees(affinity))
+    affinity = symmetric_affinity(find_neighbors(X / np.linalg.norm(X, axis=1, keepdims=True), 5, n_jobs=1))
+    graph = normalized(affinity, degrees(affinity))
     columns = RNG.random((40, 4)).astype(np.float32)
     exact = np.linalg.solve(np.eye(40) - 0.5 * graph.toarray(), columns)
     assert np.linalg.norm(Spreader(1)(graph, columns) - exact) <= 0.02 * np.linalg.norm(exact)
@@ -148,8 +148,8 @@ def test_spreading_solves_the_system() -> None:
 def test_far_votes_are_the_papers_estimate_at_a_shorter_range() -> None:
     X = RNG.normal(size=(60, 4)).astype(np.float32)
     codes = RNG.integers(-1, 3, 60)
-    affinity = symmetric_affinity(find_neighbours(X / np.linalg.norm(X, axis=1, keepdims=True), 5, n_jobs=1))
-    graph = normalised(affinity, degrees(affinity))
+    affinity = symmetric_affinity(find_neighbors(X / np.linalg.norm(X, axis=1, keepdims=True), 5, n_jobs=1))
+    graph = normalized(affinity, degrees(affinity))
     plain = LaplaceConfidence(5, 0.9, missing_label=-1, tol=1e-6, max_iter=200).fit(X, codes)
     votes = far_votes(graph, codes, 3, Spreader(1))
     np.testing.assert_allclose(votes, plain.label_distributions_, atol=0.02)
@@ -191,7 +191,7 @@ def test_a_line_search_that_goes_too_far_finds_numbers(monkeypatch: pytest.Monke
         values.extend([value, *gradient])
         return start
 
-    monkeypatch.setattr(evidence_pool, "_minimised", far_away)
+    monkeypatch.setattr(evidence_pool, "_minimized", far_away)
     with np.errstate(over="raise", invalid="raise"):
         pool, _ = fit_symmetric_pool(rows, np.full(3, 1 / 3))
         fit_full_pool(rows, pool, np.ones((3, 3)))
@@ -219,7 +219,7 @@ def test_gradients_of_the_pools_are_right(with_candidates: bool, monkeypatch: py
         checked.append(value)
         return start
 
-    monkeypatch.setattr(evidence_pool, "_minimised", compare)
+    monkeypatch.setattr(evidence_pool, "_minimized", compare)
     base = np.full(n_classes, 1 / n_classes)
     pool, _ = fit_symmetric_pool(rows, base)
     evidence_pool.fit_fixed_noise_pool(rows, pool)
@@ -255,7 +255,7 @@ def test_posteriors_and_counts_add_up() -> None:
     np.testing.assert_allclose(counts.sum(axis=0), np.bincount(codes, minlength=3))
 
 
-def test_renamed_classes_are_recognised() -> None:
+def test_renamed_classes_are_recognized() -> None:
     counts = np.full(3, 100.0)
     assert is_diagonal_dominant(uniform_noise(0.8, np.full(3, 1 / 3)), counts)
     assert not is_diagonal_dominant(np.eye(3)[[1, 2, 0]], counts)

@@ -230,7 +230,7 @@ def small(n: int, labels: Any, seed: int = 0, **columns: Any) -> Samples:
 
 
 HARD_CASES = {
-    "fewer samples than neighbours": small(6, [0, 1, 0, 1, 0, 1]),
+    "fewer samples than neighbors": small(6, [0, 1, 0, 1, 0, 1]),
     "two samples": small(2, [0, 1]),
     "a class with one member": small(30, [0] * 15 + [1] * 14 + [2]),
     "every class with one member": small(5, range(5)),

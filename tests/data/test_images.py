@@ -32,7 +32,7 @@ def png_of_size(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + body
 
 
-def test_colours_come_through(tmp_path: Path) -> None:
+def test_colors_come_through(tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
     np.testing.assert_array_equal(load_image(saved(tmp_path, pixels)), pixels)
 

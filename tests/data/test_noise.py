@@ -147,8 +147,8 @@ def test_the_features_decide_what_a_sample_is_taken_for() -> None:
         [np.bincount(noisy.labels[(which == p) & (noisy.labels != labels)], minlength=8) for p in range(40)]
     )
     assert (targets.max(axis=1) / targets.sum(axis=1)).mean() > 0.6  # by chance it would be about 0.2
-    favourites = targets.argmax(axis=1).reshape(5, 8)  # one column a class, five prototypes each
-    assert any(len(set(column)) > 1 for column in favourites.T)  # not decided by the class alone
+    favorites = targets.argmax(axis=1).reshape(5, 8)  # one column a class, five prototypes each
+    assert any(len(set(column)) > 1 for column in favorites.T)  # not decided by the class alone
 
 
 def test_flip_rates_of_single_samples_differ() -> None:

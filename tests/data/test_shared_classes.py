@@ -20,6 +20,6 @@ def test_codes_follow_the_names() -> None:
 def test_unknown_classes_are_named() -> None:
     train = NoisyDataset.from_arrays(["cat", "dog"])
     with pytest.raises(
-        InvalidInputError, match=r"'test' parameter must be labelled with the classes 'cat', 'dog'. Got 'emu'"
+        InvalidInputError, match=r"'test' parameter must be labeled with the classes 'cat', 'dog'. Got 'emu'"
     ):
         with_classes_of(NoisyDataset.from_arrays(["emu", "cat"]), train)

@@ -59,7 +59,7 @@ def animals() -> pd.DataFrame:
             "size": [1.5, 2.5, 3.5],
             "legs": [4, 2, 4],
             "label": ["cat", "emu", "cat"],
-            "colour": ["red", "blue", "red"],
+            "color": ["red", "blue", "red"],
             "tame": [True, False, True],
         }
     )
@@ -198,11 +198,11 @@ def test_small_numbers_stay_small() -> None:
         ({}, {"features": []}, r"'features' parameter must be a list of different columns. Got \[\]"),
         ({}, {"features": ["size", "size"]}, "'features' parameter must be a list of different columns"),
         ({}, {"features": "emb_*"}, r"'features' parameter must be a column .*pattern.*Got 'emb_\*'"),
-        ({}, {"features": "colour"}, "'features' parameter must be columns of numbers.*Got 'colour'"),
+        ({}, {"features": "color"}, "'features' parameter must be columns of numbers.*Got 'color'"),
         (
             {},
-            {"features": ["size", "colour"]},
-            "'features' parameter must be columns of numbers.*Got 'colour'",
+            {"features": ["size", "color"]},
+            "'features' parameter must be columns of numbers.*Got 'color'",
         ),
         (
             {},
@@ -245,8 +245,8 @@ def test_bad_tables(
 
 
 def test_a_table_of_labels_only(make: Maker, tmp_path: Path) -> None:
-    source = make(pd.DataFrame({"label": ["a", "b"], "colour": ["red", "blue"]}), tmp_path)
-    with pytest.raises(InvalidInputError, match=r"labels but no features, images, texts or paths.*'colour'"):
+    source = make(pd.DataFrame({"label": ["a", "b"], "color": ["red", "blue"]}), tmp_path)
+    with pytest.raises(InvalidInputError, match=r"labels but no features, images, texts or paths.*'color'"):
         read_dataset(source)
 
 

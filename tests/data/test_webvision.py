@@ -14,9 +14,9 @@ from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 SYNSETS = [f"n{1440764 + 100 * code:08d}" for code in range(1000)]
 
 
-def jpeg(path: Path, colour: int) -> None:
+def jpeg(path: Path, color: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", (12, 10), (colour, 100, 50)).save(path)
+    Image.new("RGB", (12, 10), (color, 100, 50)).save(path)
 
 
 @pytest.fixture

@@ -7,16 +7,16 @@ from audited_runs import MakeRun
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.export import plan_export
 from laplaceconfidence.records import AuditRun
-from laplaceconfidence.review.desk import ReviewDesk
+from laplaceconfidence.review.session import ReviewSession
 
 
 def reviewed(run: AuditRun, *verdicts: str, queue: str = "worst") -> list[int]:
     """Give the first suspects these verdicts; returns their rows."""
-    desk = ReviewDesk(run)
-    rows = desk.judged.suspects[: len(verdicts)].tolist()
+    session = ReviewSession(run)
+    rows = session.judged.suspects[: len(verdicts)].tolist()
     for row, verdict in zip(rows, verdicts, strict=True):
-        desk.decide(row, verdict, label=None, expected_version=0, who="ann", queue=queue)
-    desk.close()
+        session.decide(row, verdict, label=None, expected_version=0, who="ann", queue=queue)
+    session.close()
     return rows
 
 

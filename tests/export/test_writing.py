@@ -11,7 +11,7 @@ import pytest
 from test_plan import reviewed
 
 from audited_runs import CLASS_NAMES, MakeRun
-from laplaceconfidence.audit.issues import audit
+from laplaceconfidence.auditing.issues import audit
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError, RunFolderError
 from laplaceconfidence.export import plan_export, write_export

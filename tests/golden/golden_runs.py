@@ -21,7 +21,10 @@ def classifiers() -> dict[str, tuple[RobustClassifier, bool]]:
     vectors = SHARED | {"network": "mlp", "weak": "none", "strong": "mask"}
     return {
         "laplace": (RobustClassifier(**cnn, warmup=1, n_neighbors=10), False),
-        "laplace mixture": (RobustClassifier(**cnn, warmup=1, confidence="gaussian-mixture", entropy_penalty=True), False),
+        "laplace mixture": (
+            RobustClassifier(**cnn, warmup=1, confidence="gaussian-mixture", entropy_penalty=True),
+            False,
+        ),
         "laplace vectors": (
             RobustClassifier(
                 **vectors,

@@ -1,6 +1,6 @@
 """The renovation keeps what is computed: results of the code before it, on fixed seeds.
 
-``GOLDEN=write`` stores what the present code computes; otherwise it is compared. Goes again with the renovation.
+``GOLDEN=write`` stores what the present code computes; otherwise it is compared. Goes when the work is done.
 """
 
 import csv
@@ -37,7 +37,13 @@ def fitted(estimator: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
     found = {"confidence": estimator.confidence_}
     if estimator.label_distributions_ is not None:
         found["distributions"] = estimator.label_distributions_
-    for name in ("noise_rate_", "cautious_confidence_", "label_support_", "transition_matrix_", "noise_rate_bracket_"):
+    for name in (
+        "noise_rate_",
+        "cautious_confidence_",
+        "label_support_",
+        "transition_matrix_",
+        "noise_rate_bracket_",
+    ):
         if hasattr(estimator, name):
             found[name] = np.asarray(getattr(estimator, name))
     return found
@@ -74,7 +80,9 @@ def noise_aware() -> dict[str, Any]:
     local = add_noise(digits_set(), "instance", 0.4, random_state=3)
     ambiguous = LogisticRegression(C=1e-3, max_iter=50).fit(X[::9] / 16, truth[::9]).predict(X / 16)
     many, classes = make_blobs(1500, 16, centers=60, cluster_std=3.0, random_state=0)
-    many_noisy = np.where(np.random.default_rng(0).random(1500) < 0.3, np.random.default_rng(1).integers(0, 60, 1500), classes)
+    many_noisy = np.where(
+        np.random.default_rng(0).random(1500) < 0.3, np.random.default_rng(1).integers(0, 60, 1500), classes
+    )
     graph = kneighbors_graph(X, 15, mode="distance")
     cases: dict[str, Callable[[], dict[str, Any]]] = {
         "symmetric 80": lambda: fitted(NoiseAwareConfidence(random_state=1), X, noisy(0.8, 2)[1]),
@@ -88,10 +96,16 @@ def noise_aware() -> dict[str, Any]:
         "both": lambda: fitted(NoiseAwareConfidence(), X, y, pred_probs=p),
         "probabilities": lambda: fitted(NoiseAwareConfidence(), None, y, pred_probs=p),
         "graph": lambda: fitted(NoiseAwareConfidence(knn_graph_kind="distance"), None, y, knn_graph=graph),
-        "settings": lambda: fitted(NoiseAwareConfidence((5, 20), 20, n_rounds=2, n_folds=4, search="ivf"), X, y),
+        "settings": lambda: fitted(
+            NoiseAwareConfidence((5, 20), 20, n_rounds=2, n_folds=4, search="ivf"), X, y
+        ),
         "laplace auto": lambda: fitted(LaplaceConfidence("auto", "auto", random_state=0), X, y),
-        "laplace weights": lambda: fitted(LaplaceConfidence(10, 0.9), X, y, sample_weight=np.arange(len(y)) % 3),
-        "laplace components": lambda: fitted(LaplaceConfidence(20, n_components=10, random_state=0, search="ivf"), X, y),
+        "laplace weights": lambda: fitted(
+            LaplaceConfidence(10, 0.9), X, y, sample_weight=np.arange(len(y)) % 3
+        ),
+        "laplace components": lambda: fitted(
+            LaplaceConfidence(20, n_components=10, random_state=0, search="ivf"), X, y
+        ),
     }
     return {f"{case} {key}": value for case, run in cases.items() for key, value in run().items()}
 
@@ -155,14 +169,28 @@ def benched(folder: Path) -> dict[str, Any]:
         "estimators": ["--estimators", "all"],
         "methods": ["--methods", "all", "--device", "cpu", *golden_set()],
     }.items():
-        command = [sys.executable, "-m", "laplaceconfidence", "bench", "digits", *common, *words, "-o", str(folder / name)]
+        command = [
+            sys.executable,
+            "-m",
+            "laplaceconfidence",
+            "bench",
+            "digits",
+            *common,
+            *words,
+            "-o",
+            str(folder / name),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         with (folder / name / "tables.csv").open() as file:
             for line in csv.DictReader(file):
                 key = " ".join(value for column, value in line.items() if not _is_number(value) and column)
                 if "second" not in key:
-                    numbers = [float(value) for column, value in line.items() if _is_number(value) and "second" not in column]
+                    numbers = [
+                        float(value)
+                        for column, value in line.items()
+                        if _is_number(value) and "second" not in column
+                    ]
                     found[f"{name} {key}"] = np.array(numbers)
     return found
 

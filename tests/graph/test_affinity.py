@@ -5,8 +5,8 @@ from sklearn.neighbors import kneighbors_graph
 
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.features.scale import unit_length
-from laplaceconfidence.graph.affinity import affinity_from_knn_graph, degrees, normalised, symmetric_affinity
-from laplaceconfidence.graph.neighbours import find_neighbours
+from laplaceconfidence.graph.affinity import affinity_from_knn_graph, degrees, normalized, symmetric_affinity
+from laplaceconfidence.graph.neighbors import find_neighbors
 
 
 @pytest.fixture
@@ -28,28 +28,28 @@ def naive_affinity(points: np.ndarray, k: int) -> np.ndarray:
 def test_affinity_is_the_larger_of_both_directions_clipped_at_zero(points: np.ndarray) -> None:
     # k = 60 of 79 reaches points on the other side, whose inner products are negative.
     for k in (3, 60):
-        affinity = symmetric_affinity(find_neighbours(points, k))
+        affinity = symmetric_affinity(find_neighbors(points, k))
         np.testing.assert_allclose(affinity.toarray(), naive_affinity(points, k), atol=1e-12)
         assert affinity.data.min() > 0
 
 
-def test_normalised_graph_has_spectrum_within_one(points: np.ndarray) -> None:
-    affinity = symmetric_affinity(find_neighbours(points, 6))
-    graph = normalised(affinity, degrees(affinity)).toarray()
+def test_normalized_graph_has_spectrum_within_one(points: np.ndarray) -> None:
+    affinity = symmetric_affinity(find_neighbors(points, 6))
+    graph = normalized(affinity, degrees(affinity)).toarray()
     values = np.linalg.eigvalsh(graph)
     np.testing.assert_allclose(graph, graph.T, atol=1e-12)
     assert values.max() == pytest.approx(1)
     assert values.min() >= -1
 
 
-def test_a_node_without_neighbours_has_degree_one() -> None:
+def test_a_node_without_neighbors_has_degree_one() -> None:
     lonely = sparse.csr_array(np.array([[0, 0.5, 0], [0.5, 0, 0], [0, 0, 0]]))
     np.testing.assert_array_equal(degrees(lonely), [0.5, 0.5, 1])
 
 
 def test_a_cosine_distance_graph_is_our_own_graph(points: np.ndarray) -> None:
     theirs = kneighbors_graph(points, 6, mode="distance", metric="cosine")
-    ours = symmetric_affinity(find_neighbours(points, 6))
+    ours = symmetric_affinity(find_neighbors(points, 6))
     brought = affinity_from_knn_graph(theirs, 80, kind="cosine_distance", dtype=np.float64)
     np.testing.assert_allclose(brought.toarray(), ours.toarray(), atol=1e-12)
 

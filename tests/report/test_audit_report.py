@@ -101,10 +101,10 @@ def test_a_report_does_not_keep_the_audit_from_being_replaced(make_run: MakeRun)
 
 def test_decisions_keep_the_audit_from_being_replaced(make_run: MakeRun) -> None:
     from laplaceconfidence.records.run_folder import check_place
-    from laplaceconfidence.review.desk import ReviewDesk
+    from laplaceconfidence.review.session import ReviewSession
 
     run = make_run("csv")
-    ReviewDesk(run).close()
+    ReviewSession(run).close()
     with pytest.raises(RunFolderError, match=r"decisions\.sqlite"):
         check_place(run.folder, overwrite=True)
 
@@ -135,7 +135,7 @@ def test_digits_are_shown(make_run: MakeRun) -> None:
 
 def test_an_audit_without_suspects_has_a_report(tmp_path: Path) -> None:
     from audited_runs import noisy_blobs
-    from laplaceconfidence.audit.issues import find_label_issues
+    from laplaceconfidence.auditing.issues import find_label_issues
     from laplaceconfidence.records import write_audit
 
     features, _, true = noisy_blobs()

@@ -4,8 +4,8 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from laplaceconfidence.review.desk import ReviewDesk
 from laplaceconfidence.review.guard import Access
+from laplaceconfidence.review.session import ReviewSession
 
 PORT = 8421
 HOST = f"127.0.0.1:{PORT}"
@@ -17,7 +17,7 @@ class Page:
     """A browser that has opened the review page, as far as tests need one."""
 
     client: TestClient
-    desk: ReviewDesk
+    session: ReviewSession
     access: Access
 
     def next(self, **queue: Any) -> dict[str, Any]:

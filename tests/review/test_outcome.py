@@ -7,14 +7,14 @@ import pytest
 from typer.testing import CliRunner
 
 from audited_runs import MakeRun, noisy_blobs
-from laplaceconfidence.audit.issues import audit
+from laplaceconfidence.auditing.issues import audit
 from laplaceconfidence.cli.app import app
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 from laplaceconfidence.records import read_audit
-from laplaceconfidence.records.judgements import Judgements
-from laplaceconfidence.review.desk import ReviewDesk
+from laplaceconfidence.records.judgments import Judgments
 from laplaceconfidence.review.outcome import review_outcome
+from laplaceconfidence.review.session import ReviewSession
 
 
 def test_verified_labels_are_certain() -> None:
@@ -35,11 +35,11 @@ def test_verified_labels_are_certain() -> None:
     assert data.labels[0] == given[0]
 
 
-def test_verified_labels_change_what_is_thought_of_their_neighbours() -> None:
+def test_verified_labels_change_what_is_thought_of_their_neighbors() -> None:
     rng = np.random.default_rng(0)
     features = np.concatenate([rng.normal(size=(30, 2)) + 9, rng.normal(size=(30, 2)) - 9]).astype(np.float32)
     labels = np.repeat([0, 1], 30)
-    labels[:14] = 1  # nearly half of the first cluster is mislabelled
+    labels[:14] = 1  # nearly half of the first cluster is mislabeled
     before = audit(NoisyDataset.from_arrays(labels, features), estimator="laplace", n_neighbors=8, alpha=0.9)
     after = audit(
         NoisyDataset.from_arrays(labels, features),
@@ -79,15 +79,15 @@ def test_a_review_is_carried_over_by_the_command(
     make_run: MakeRun, tmp_path: Path, settings: list[str]
 ) -> None:
     run = make_run("csv")
-    desk = ReviewDesk(run)
-    order, wrong = desk.judged.random_order[:60].tolist(), []
+    session = ReviewSession(run)
+    order, wrong = session.judged.random_order[:60].tolist(), []
     for row in order:
         is_wrong = row % 10 == 0
         wrong += [row] * is_wrong
         verdict = "suggestion" if is_wrong else "keep"
-        desk.decide(row, verdict, label=None, expected_version=0, who="ann", queue="random")
-    suggested = desk.judged.suggested.copy()
-    desk.close()
+        session.decide(row, verdict, label=None, expected_version=0, who="ann", queue="random")
+    suggested = session.judged.suggested.copy()
+    session.close()
     outcome = review_outcome(run)
     assert len(outcome.labels) == 60
     assert outcome.at_random == outcome.labels.keys()
@@ -95,7 +95,7 @@ def test_a_review_is_carried_over_by_the_command(
     words = ["audit", str(tmp_path / "data" / "texts.csv"), "--features", "emb_*", "-k", "6", *settings]
     done = CliRunner().invoke(app, [*words, "--decisions", str(run.folder), "-o", str(tmp_path / "again")])
     assert done.exit_code == 0, done.stderr
-    again = Judgements.of(read_audit(tmp_path / "again"))
+    again = Judgments.of(read_audit(tmp_path / "again"))
     assert (again.confidence[order] == 1).all()
     assert (again.given[wrong] == suggested[wrong]).all()
     assert len(again.suspects) == 9 - len(wrong)
@@ -104,10 +104,10 @@ def test_a_review_is_carried_over_by_the_command(
 
 def test_suspects_are_no_random_sample(make_run: MakeRun) -> None:
     run = make_run("csv")
-    desk = ReviewDesk(run)
-    for row in desk.judged.suspects.tolist():
-        desk.decide(row, "keep", label=None, expected_version=0, who="ann", queue="worst")
-    desk.close()
+    session = ReviewSession(run)
+    for row in session.judged.suspects.tolist():
+        session.decide(row, "keep", label=None, expected_version=0, who="ann", queue="worst")
+    session.close()
     outcome = review_outcome(run)
     assert outcome.labels
     assert not outcome.at_random

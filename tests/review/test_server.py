@@ -9,14 +9,14 @@ from review_page import OpenPage
 
 from audited_runs import CLASS_NAMES, MakeRun
 from laplaceconfidence.records import read_audit
-from laplaceconfidence.review.desk import ReviewDesk
+from laplaceconfidence.review.session import ReviewSession
 
 pytest.importorskip("fastapi")
 
 
 def test_suspects_come_worst_first(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run())
-    judged = page.desk.judged
+    judged = page.session.judged
     seen = []
     answer = page.next()
     while answer["sample"] is not None:
@@ -28,31 +28,32 @@ def test_suspects_come_worst_first(make_run: MakeRun, open_page: OpenPage) -> No
 
 def test_every_verdict_leads_to_its_label(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run())
-    judged = page.desk.judged
+    judged = page.session.judged
     for verdict in ("keep", "suggestion", "unsure", "none"):
         sample = page.next()["sample"]
         assert page.decide(sample, verdict).status_code == 200
         row = sample["row"]
         expected = {"keep": judged.given[row], "suggestion": judged.suggested[row]}.get(verdict)
-        assert page.desk.decision(row).label == expected
+        assert page.session.decision(row).label == expected
     sample = page.next()["sample"]
     (third,) = set(range(3)) - {judged.given[sample["row"]], judged.suggested[sample["row"]]}
     page.decide(sample, "other", label=int(third))
-    assert page.desk.decision(sample["row"]).label == third
+    assert page.session.decision(sample["row"]).label == third
 
 
 def test_another_class_that_is_the_given_one_means_keep(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run())
     sample = page.next()["sample"]
-    page.decide(sample, "other", label=int(page.desk.judged.given[sample["row"]]))
-    assert page.desk.decision(sample["row"]).verdict == "keep"
+    page.decide(sample, "other", label=int(page.session.judged.given[sample["row"]]))
+    assert page.session.decision(sample["row"]).verdict == "keep"
 
 
 def test_taking_a_suggestion_that_agrees_means_keep(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run())
-    trusted = next(row for row in page.desk.judged.random_order.tolist() if not page.desk.judged.flagged[row])
+    judged = page.session.judged
+    trusted = next(row for row in judged.random_order.tolist() if not judged.flagged[row])
     page.decide({"row": trusted, "version": 0}, "suggestion", queue={"view": "random"})
-    assert page.desk.decision(trusted).verdict == "keep"
+    assert page.session.decision(trusted).verdict == "keep"
 
 
 def test_two_tabs_do_not_overwrite_each_other(make_run: MakeRun, open_page: OpenPage) -> None:
@@ -62,7 +63,7 @@ def test_two_tabs_do_not_overwrite_each_other(make_run: MakeRun, open_page: Open
     refused = page.decide(sample, "none")
     assert refused.status_code == 409
     assert refused.json()["sample"]["verdict"] == "keep"
-    assert page.desk.decision(sample["row"]).verdict == "keep"
+    assert page.session.decision(sample["row"]).verdict == "keep"
 
 
 def test_two_servers_see_each_others_decisions(make_run: MakeRun, open_page: OpenPage) -> None:
@@ -90,7 +91,7 @@ def test_decisions_survive_a_restart(make_run: MakeRun, open_page: OpenPage) -> 
     page = open_page(run)
     sample = page.next()["sample"]
     page.decide(sample, "suggestion")
-    again = ReviewDesk(read_audit(run.folder))
+    again = ReviewSession(read_audit(run.folder))
     assert again.decision(sample["row"]).verdict == "suggestion"
     again.close()
 
@@ -119,7 +120,7 @@ def test_bulk_is_refused_if_somebody_decided_in_between(make_run: MakeRun, open_
 
 def test_queues_by_pair_search_and_state(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run())
-    judged = page.desk.judged
+    judged = page.session.judged
     given, suggested = int(judged.given[judged.suspects[0]]), int(judged.suggested[judged.suspects[0]])
     by_pair = page.next(given=given, suggested=suggested)
     pair = (judged.given[judged.suspects] == given) & (judged.suggested[judged.suspects] == suggested)
@@ -135,7 +136,7 @@ def test_queues_by_pair_search_and_state(make_run: MakeRun, open_page: OpenPage)
 
 def test_browsing_goes_round(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run())
-    rows = page.desk.judged.suspects.tolist()
+    rows = page.session.judged.suspects.tolist()
 
     def step(after: int, direction: int) -> int:
         query = {"after": after, "direction": direction}
@@ -152,7 +153,7 @@ def test_browsing_goes_round(make_run: MakeRun, open_page: OpenPage) -> None:
 
 def test_the_random_queue_estimates_the_noise(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run())
-    judged = page.desk.judged
+    judged = page.session.judged
     wrong = 0
     answer = page.next(view="random")
     for _ in range(60):
@@ -177,18 +178,18 @@ def test_a_grid_holds_fifty(make_run: MakeRun, open_page: OpenPage) -> None:
     second = page.client.post("/api/grid", params={"page": 1}, json={"view": "random"}).json()
     rows = [tile["row"] for tile in first["tiles"] + second["tiles"]]
     assert (len(first["tiles"]), first["n_pages"]) == (50, 2)
-    assert rows == page.desk.judged.random_order.tolist()
+    assert rows == page.session.judged.random_order.tolist()
     marked = [(tile["row"], tile["version"]) for tile in first["tiles"][:5]]
     body = {"rows": marked, "verdict": "keep", "who": "ann"}
     assert len(page.client.post("/api/decisions/many", json=body).json()["stored"]) == 5
     assert page.undo().json()["n_undone"] == 5
 
 
-def test_neighbours_say_what_they_carry(make_run: MakeRun, open_page: OpenPage) -> None:
+def test_neighbors_say_what_they_carry(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run())
     sample = page.next()["sample"]
-    assert sample["neighbours"]
-    for near in sample["neighbours"]:
+    assert sample["neighbors"]
+    for near in sample["neighbors"]:
         assert near["speaks"] == ("for" if near["given"] == sample["given"] else "against")
     assert sample["top"][0]["probability"] == pytest.approx(sample["probability"], abs=1e-5)
 
@@ -215,16 +216,16 @@ def test_pictures_are_made_once(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run("parquet"))
     first = page.client.get("/picture/tile/7")
     assert first.headers["content-type"] == "image/jpeg"
-    kept = list((page.desk.judged.run.folder / "thumbnails").glob("7-160-*"))
+    kept = list((page.session.judged.run.folder / "thumbnails").glob("7-160-*"))
     assert len(kept) == 1
     assert page.client.get("/picture/tile/7").content == first.content == kept[0].read_bytes()
 
 
 def test_pictures_of_the_next_suspects_are_made_ahead(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run("parquet"))
-    suspects = page.desk.judged.suspects
+    suspects = page.session.judged.suspects
     page.client.post("/api/next", json={}, params={"after": int(suspects[0])})
-    folder = page.desk.judged.run.folder / "thumbnails"
+    folder = page.session.judged.run.folder / "thumbnails"
     end = time.monotonic() + 20
     while not all(list(folder.glob(f"{row}-640-*")) for row in suspects[2:5]):
         assert time.monotonic() < end
@@ -273,7 +274,7 @@ def test_nonsense_is_refused_and_not_stored(
     sample = page.next()["sample"]
     body = {"row": sample["row"], "verdict": "keep", "version": 0, "who": "ann"} | change
     assert page.client.post("/api/decisions", json=body).status_code == 422
-    assert not page.desk.is_decided.any()
+    assert not page.session.is_decided.any()
 
 
 def test_digits_are_shown_from_the_run_itself(make_run: MakeRun, open_page: OpenPage) -> None:

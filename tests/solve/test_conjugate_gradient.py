@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from laplaceconfidence.graph.affinity import degrees, normalised
+from laplaceconfidence.graph.affinity import degrees, normalized
 from laplaceconfidence.solve import conjugate_gradient as module
 from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 
@@ -14,7 +14,7 @@ def random_graph(n: int, density: float, seed: int, dtype: type = np.float64) ->
     weights = rng.random((n, n)) * (rng.random((n, n)) < density)
     weights = np.triu(weights, 1)
     affinity = sparse.csr_array(weights + weights.T)
-    return normalised(affinity, degrees(affinity)).astype(dtype)
+    return normalized(affinity, degrees(affinity)).astype(dtype)
 
 
 @settings(max_examples=40, deadline=None)

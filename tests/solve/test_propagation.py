@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from laplaceconfidence.graph.affinity import degrees, normalised
+from laplaceconfidence.graph.affinity import degrees, normalized
 from laplaceconfidence.solve import propagation as module
 from laplaceconfidence.solve.energy import laplacian_energy
 from laplaceconfidence.solve.propagation import Propagation, propagate_labels
@@ -51,7 +51,7 @@ def test_energy_falls_and_the_solution_is_its_minimum(
     codes = np.concatenate([[0, 1, 2], rng.integers(0, 3, size=n - 3)])
     found = solve(affinity.toarray(), codes, alpha=alpha)
     assert found.energy.solution <= found.energy.given + 1e-12
-    graph, given_labels = normalised(affinity, degrees(affinity)), np.eye(3)[codes]
+    graph, given_labels = normalized(affinity, degrees(affinity)), np.eye(3)[codes]
     best = (1 - alpha) * found.solution
     assert laplacian_energy(graph, alpha, best, given_labels) == pytest.approx(
         found.energy.solution, abs=1e-9
@@ -72,7 +72,7 @@ def test_energy_is_the_sum_over_edges_of_the_paper() -> None:
         for j in range(12)
     )
     expected = edges / 4 + (1 / 0.8 - 1) / 2 * ((labels - given_labels) ** 2).sum()
-    graph = normalised(sparse.csr_array(affinity), degree)
+    graph = normalized(sparse.csr_array(affinity), degree)
     assert laplacian_energy(graph, 0.8, labels, given_labels) == pytest.approx(expected)
 
 

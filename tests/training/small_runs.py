@@ -21,7 +21,7 @@ def noisy_digits(n: int = 240, rate: float = 0.4, seed: int = 0) -> tuple[Any, A
 
 
 def tiny_mlp(n_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
-    """No batch normalisation: processes then compute exactly what one process would."""
+    """No batch normalization: processes then compute exactly what one process would."""
     n_inputs = int(np.prod(input_shape))
     return nn.Sequential(
         nn.Flatten(), nn.Linear(n_inputs, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, n_classes)
@@ -56,6 +56,6 @@ def weights(classifier: RobustClassifier) -> list[Tensor]:
 
 
 def plain_mlp(n_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
-    """Neither batch normalisation nor dropout, whose masks differ between processes."""
+    """Neither batch normalization nor dropout, whose masks differ between processes."""
     n_inputs = int(np.prod(input_shape))
     return nn.Sequential(nn.Flatten(), nn.Linear(n_inputs, 32), nn.ReLU(), nn.Linear(32, n_classes))

@@ -16,7 +16,7 @@ SEED, ROUNDS, WARMUP, PASSES, T, BATCH, RATE, K = 5, 5, 2, 2, 3, 32, 0.05, 12
 
 
 def small_network(n_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
-    """With batch normalisation: the modes in which networks guess targets make a difference."""
+    """With batch normalization: the modes in which networks guess targets make a difference."""
     return nn.Sequential(
         nn.Flatten(), nn.Linear(input_shape[0], 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, n_classes)
     )
@@ -32,12 +32,12 @@ def brightened(inputs: Tensor, generator: torch.Generator) -> Tensor:
 
 def algorithm_one(raw: Tensor, labels: Tensor, *, penalty: bool, n_networks: int) -> list[nn.Module]:
     """Arrays in memory, no options: what the loop must come to."""
-    scale = _Standardiser(raw)
+    scale = _Standardizer(raw)
     networks = []
     for m in range(n_networks):
         torch.manual_seed(derived_seed(SEED, "network", m))
         networks.append(small_network(10, (64,)))
-    optimisers = [
+    optimizers = [
         torch.optim.SGD(net.parameters(), lr=RATE, momentum=0.9, weight_decay=5e-4) for net in networks
     ]
     one_hot = torch.eye(10)[labels.clamp_min(0)]
@@ -46,7 +46,7 @@ def algorithm_one(raw: Tensor, labels: Tensor, *, penalty: bool, n_networks: int
         rate = RATE if r < 0.75 * ROUNDS else 0.1 * RATE
         for m, net in enumerate(networks):
             peer = networks[n_networks - 1 - m]
-            for group in optimisers[m].param_groups:
+            for group in optimizers[m].param_groups:
                 group["lr"] = rate
             rows, confidence = everything[labels >= 0], None
             if r >= WARMUP:
@@ -67,7 +67,7 @@ def algorithm_one(raw: Tensor, labels: Tensor, *, penalty: bool, n_networks: int
                 passes=PASSES if r >= WARMUP else 1,
             )
             for batch in order:
-                optimisers[m].zero_grad()
+                optimizers[m].zero_grad()
                 weak = scale(raw[batch] * 0.9)
                 if confidence is None:
                     p = net(weak).softmax(dim=1)
@@ -84,11 +84,11 @@ def algorithm_one(raw: Tensor, labels: Tensor, *, penalty: bool, n_networks: int
                     loss = -(target * p.log()).sum(dim=1).mean()
                     loss = loss + sum(0.1 * torch.log(0.1 / p.mean(dim=0)[c]) for c in range(10))
                 loss.backward()
-                optimisers[m].step()
+                optimizers[m].step()
     return networks
 
 
-class _Standardiser:
+class _Standardizer:
     def __init__(self, X: Tensor) -> None:
         self.mean = X.double().mean(dim=0).float()
         deviation = X.double().std(dim=0, correction=0)

@@ -110,7 +110,7 @@ def test_features_take_masks_and_no_image_augmentation() -> None:
 def test_predictions_are_the_mean_of_both_networks_and_features_what_the_last_layer_sees() -> None:
     images, given, _ = noisy_digits(80)
     run = quick(validation_fraction=0).fit(images, given)
-    inputs_ = run._task.views.normalised(torch.from_numpy(images).unsqueeze(1))
+    inputs_ = run._task.views.normalized(torch.from_numpy(images).unsqueeze(1))
     with torch.no_grad():
         each = [network.eval()(inputs_).softmax(dim=1) for network in run.networks_]
         features = run.networks_[1][:-1](inputs_)

@@ -1,4 +1,4 @@
-"""Labels judged by the feature vectors themselves, not by what a network has learnt from the labels."""
+"""Labels judged by the feature vectors themselves, not by what a network has learned from the labels."""
 
 import signal
 from pathlib import Path

@@ -81,7 +81,7 @@ def test_a_batch_of_one_is_avoided_or_refused_with_advice() -> None:
     quick(network="mlp", batch_size=64, validation_fraction=0, method="cross_entropy").fit(X, y)  # 64 + 1
     with pytest.raises(TrainingStopped, match="'batch_size' of at least 2"):
         quick(network="mlp", batch_size=1).fit(X, y)
-    quick(batch_size=1, rounds=1, method="cross_entropy").fit(X, y)  # fine without batch normalisation
+    quick(batch_size=1, rounds=1, method="cross_entropy").fit(X, y)  # fine without batch normalization
 
 
 def test_a_stream_without_samples_stops_with_advice() -> None:

@@ -33,7 +33,7 @@ CIFAR: dict[str, Any] = {
     "strong": "randaugment",
     "validation_fraction": 0.1,
 }
-# name: (kind of noise, rate, sharpening T, neighbours k, negative entropy in warm-up)
+# name: (kind of noise, rate, sharpening T, neighbors k, negative entropy in warm-up)
 PAPER: dict[str, tuple[str, float, float, int, bool]] = {
     "cifar10-sym20": ("symmetric", 0.2, 1, 50, False),
     "cifar10-sym50": ("symmetric", 0.5, 2, 50, False),

@@ -65,7 +65,7 @@ def test_uniform_prior_term_stays_finite_when_a_class_is_gone() -> None:
 
 @given(st.integers(0, 1000), st.sampled_from([1.0, 2.0, 3.0, 4.0]))
 @settings(max_examples=30, deadline=None)
-def test_sharpening_is_the_normalised_power(seed: int, power: float) -> None:
+def test_sharpening_is_the_normalized_power(seed: int, power: float) -> None:
     _, probabilities, _ = random_case(seed)
     naive = probabilities.numpy().astype(float) ** power
     naive /= naive.sum(axis=1, keepdims=True)

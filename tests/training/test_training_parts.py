@@ -117,7 +117,7 @@ def test_inputs_are_brought_to_mean_zero_and_deviation_one() -> None:
     images = torch.randint(0, 256, (50, 3, 4, 4), dtype=torch.uint8)
     images[:, 2] = 7  # a constant channel
     views = Views(*build_augmentations("none", "none", (3, 4, 4)), *input_statistics(images))
-    values = views.normalised(images)
+    values = views.normalized(images)
     torch.testing.assert_close(values.mean(dim=(0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(values.std(dim=(0, 2, 3), correction=0)[:2], torch.ones(2), atol=1e-4, rtol=0)
     assert torch.isfinite(values).all()

@@ -1,4 +1,4 @@
-"""Running statistics of batch normalisation: from both views, or from the weak ones only."""
+"""Running statistics of batch normalization: from both views, or from the weak ones only."""
 
 from typing import Any
 
@@ -32,6 +32,6 @@ def test_strong_views_count_in_the_statistics_unless_told_otherwise(weak_only: b
         method_options={"weak_statistics": weak_only},
     ).fit(X, y)
     network: Any = run.networks_[0]
-    inputs = run._task.views.normalised(torch.from_numpy(X).unsqueeze(1)).flatten(1)
+    inputs = run._task.views.normalized(torch.from_numpy(X).unsqueeze(1)).flatten(1)
     close = (network.features[1].running_mean - inputs.mean(dim=0)).abs().max() < 0.5
     assert bool(close) == weak_only

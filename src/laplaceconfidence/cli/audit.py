@@ -6,7 +6,7 @@ import inspect
 from pathlib import Path
 from typing import Annotated, Any
 
-from laplaceconfidence.cli.edge import edge
+from laplaceconfidence.cli.errors import report_errors
 from laplaceconfidence.cli.numbers import number_or_word
 from laplaceconfidence.cli.options import (
     DEVICE,
@@ -92,7 +92,7 @@ def audit(
     ] = None,
     knn_graph: Annotated[
         Path | None,
-        word(EVIDENCE, "Neighbour graph (.npz of scipy) in place of one built from features."),
+        word(EVIDENCE, "Neighbor graph (.npz of scipy) in place of one built from features."),
     ] = None,
     knn_graph_kind: Annotated[
         str | None,
@@ -108,11 +108,11 @@ def audit(
         ),
     ] = None,
     n_neighbors: Annotated[
-        str | None, word(METHOD, "Neighbours of a sample: a number or auto.", "--n-neighbors", "-k")
+        str | None, word(METHOD, "Neighbors of a sample: a number or auto.", "--n-neighbors", "-k")
     ] = None,
     alpha: Annotated[str | None, word(METHOD, "How far labels spread: between 0 and 1, or auto.")] = None,
     n_components: Annotated[int | None, whole(METHOD, "Principal components to keep.")] = None,
-    search: Annotated[str | None, word(METHOD, "Neighbour search: auto, exact or ivf.")] = None,
+    search: Annotated[str | None, word(METHOD, "Neighbor search: auto, exact or ivf.")] = None,
     dtype: Annotated[str | None, word(METHOD, "Precision: auto, float32 or float64.")] = None,
     n_jobs: Annotated[int | None, whole(METHOD, "Threads; all by default.")] = None,
     seed: Annotated[int, counted(METHOD, "Seed of all that is random.")] = 0,
@@ -195,7 +195,7 @@ def audit(
         "n_jobs": n_jobs,
         "knn_graph_kind": knn_graph_kind,
     }
-    with edge() as warnings:
+    with report_errors() as warnings:
         from laplaceconfidence.cli.audit_run import AuditRequest, run_audit
         from laplaceconfidence.cli.image_features import ImageOptions
 

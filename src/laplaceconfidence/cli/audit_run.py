@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from laplaceconfidence.audit.issues import audit as find_issues
-from laplaceconfidence.audit.random_sample import draw_for_review
+from laplaceconfidence.auditing.issues import audit as find_issues
+from laplaceconfidence.auditing.random_sample import draw_for_review
 from laplaceconfidence.cli.evidence_files import load_graph, load_probabilities
 from laplaceconfidence.cli.image_features import (
     ImageFeatures,

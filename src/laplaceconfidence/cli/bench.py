@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from laplaceconfidence.cli.console import notices
-from laplaceconfidence.cli.edge import edge
+from laplaceconfidence.cli.errors import report_errors
 from laplaceconfidence.cli.options import (
     DATA,
     DEVICE,
@@ -155,7 +155,7 @@ def bench(
     every estimator and every method is measured under every noise with every seed. Leaves a folder with every
     result and tables for people, spreadsheets and papers.
     """
-    with edge():
+    with report_errors():
         from laplaceconfidence.cli.bench_request import BenchRequest
         from laplaceconfidence.cli.bench_run import run_bench
         from laplaceconfidence.cli.bench_summary import show_bench

@@ -47,7 +47,7 @@ def data_of_estimators(request: BenchRequest) -> BenchData:
         given = {"image_size": request.image_size, "skip_bad": request.skip_bad or None}
         for name, value in given.items():
             if value is not None:
-                raise must_be(name, "left out unless features are learnt from image files", value)
+                raise must_be(name, "left out unless features are learned from image files", value)
     if describes_itself(dataset) and request.device is not None:
         raise must_be("device", "left out where no network is trained", request.device)
     return BenchData(dataset, n_skipped=skipped, image_size=request.image_size)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from laplaceconfidence.audit.evidence import build_case
+from laplaceconfidence.auditing.evidence import build_case
 from laplaceconfidence.cli.bench_data import (
     BenchData,
     data_of_estimators,
@@ -25,6 +25,7 @@ from laplaceconfidence.evaluation.confidence_cells import ConfidenceCells
 from laplaceconfidence.evaluation.grid import Cell, Scores, run_cells
 from laplaceconfidence.evaluation.training_cells import TrainingCells
 from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.folder_lock import FolderLock
 from laplaceconfidence.records.bench_run import (
     RUNS,
     BenchRecord,
@@ -34,7 +35,6 @@ from laplaceconfidence.records.bench_run import (
     read_bench,
     write_tables,
 )
-from laplaceconfidence.sole_writer import SoleWriter
 from laplaceconfidence.threads import available_cores
 from laplaceconfidence.validation import must_be
 
@@ -54,7 +54,7 @@ def run_bench(request: BenchRequest) -> tuple[BenchRun, bool]:
     folder = request.out or Path(f"laplaceconfidence-bench-{stem_of(request.source)}")
     with showing_progress():
         plan = _planned(request)
-    with SoleWriter(folder):
+    with FolderLock(folder):
         run = open_bench(folder, plan.record)
         _tell(run, plan)
         was_stopped = False
@@ -113,7 +113,7 @@ def _planned(request: BenchRequest) -> _Plan:
 
 
 def _check_judgeable(data: BenchData) -> None:
-    """Raise where there are neither features nor images that they could be learnt from."""
+    """Raise where there are neither features nor images that they could be learned from."""
     dataset = data.dataset
     if dataset.features is None and dataset.images is None and not has_image_files(dataset):
         build_case(dataset, estimator="laplace", settings={})

@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from laplaceconfidence.cli.console import notices, output, plain_table
-from laplaceconfidence.cli.edge import edge
+from laplaceconfidence.cli.errors import report_errors
 from laplaceconfidence.cli.numbers import count_number
 from laplaceconfidence.cli.progress import showing_progress
 from laplaceconfidence.cli.torch_needed import check_torch
@@ -24,7 +24,7 @@ DEMO_FOLDER = "laplaceconfidence-demo"
 def demo(
     seed: Annotated[
         int,
-        typer.Option(parser=count_number, metavar="<int>", help="Which labels are spoilt, and how."),
+        typer.Option(parser=count_number, metavar="<int>", help="Which labels are spoiled, and how."),
     ] = 0,
     out: Annotated[
         Path | None,
@@ -44,7 +44,7 @@ def demo(
 
     Takes about a minute (seconds without training), needs no data and no internet.
     """
-    with edge() as warnings:
+    with report_errors() as warnings:
         from laplaceconfidence.cli.demo_experiment import run_demo
         from laplaceconfidence.cli.summary import show_files
         from laplaceconfidence.records import write_audit

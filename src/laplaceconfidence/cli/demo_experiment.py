@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.arrays import IntArray
-from laplaceconfidence.audit.issues import audit
-from laplaceconfidence.audit.result import AuditResult
+from laplaceconfidence.auditing.issues import audit
+from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.digits import load_digits
 from laplaceconfidence.data.noise import add_noise

@@ -26,7 +26,7 @@ class TrainingOutcome:
 
 
 def run_training_demo(seed: int) -> TrainingOutcome:
-    """Train a small network on the same spoilt labels in the usual way and with this package."""
+    """Train a small network on the same spoiled labels in the usual way and with this package."""
     from laplaceconfidence.training.classifier import RobustClassifier
     from laplaceconfidence.training.presets import load_preset
 

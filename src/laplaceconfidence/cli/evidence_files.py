@@ -1,4 +1,4 @@
-"""Evidence that is named on the command line: class probabilities and neighbour graphs in files."""
+"""Evidence that is named on the command line: class probabilities and neighbor graphs in files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def load_probabilities(path: Path) -> NDArray[Any]:
 
 
 def load_graph(path: Path) -> Any:
-    """A neighbour graph as ``scipy.sparse.save_npz`` writes it, in CSR format."""
+    """A neighbor graph as ``scipy.sparse.save_npz`` writes it, in CSR format."""
     from scipy import sparse
 
     if not path.is_file():

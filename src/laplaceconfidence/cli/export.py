@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from laplaceconfidence.cli.console import count, notices, output, plain_table
-from laplaceconfidence.cli.edge import edge
+from laplaceconfidence.cli.errors import report_errors
 
 if TYPE_CHECKING:
     from laplaceconfidence.export import ExportPlan
@@ -55,7 +55,7 @@ def export(
     The original data is never touched. Beside the export stands its trail: for every changed label the old
     and the new one, why, the probability, who decided and when.
     """
-    with edge():
+    with report_errors():
         from laplaceconfidence.export import plan_export, write_export
         from laplaceconfidence.records import read_audit
 

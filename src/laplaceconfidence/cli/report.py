@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from laplaceconfidence.cli.console import count, output
-from laplaceconfidence.cli.edge import edge
+from laplaceconfidence.cli.errors import report_errors
 from laplaceconfidence.cli.progress import showing_progress
 
 
@@ -28,7 +28,7 @@ def report(
 
     A single HTML file with all figures, tables and pictures in it: it opens offline, also from a mail.
     """
-    with edge():
+    with report_errors():
         from laplaceconfidence.report import write_report
 
         with showing_progress():

@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from laplaceconfidence.cli.console import output
-from laplaceconfidence.cli.edge import edge
+from laplaceconfidence.cli.errors import report_errors
 
 if TYPE_CHECKING:
     from laplaceconfidence.records import AuditRun
@@ -37,7 +37,7 @@ def review(
     the page says so: stop with Ctrl+C at any time and go on later. Then write the corrected data set with
     [cyan]laplaceconfidence export RUN[/cyan].
     """
-    with edge():
+    with report_errors():
         from laplaceconfidence.records import read_audit
         from laplaceconfidence.review.serving import serve
 

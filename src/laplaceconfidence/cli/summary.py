@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from laplaceconfidence.audit.explain import asks_neighbours
-from laplaceconfidence.audit.result import AuditResult
+from laplaceconfidence.auditing.explain import asks_neighbors
+from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.cli.console import count, output, plain_table, shown
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records import AuditRun
@@ -32,7 +32,7 @@ def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int, verifie
         console.print(verified, markup=False)
     if (comparison := _against_truth(result)) is not None:
         console.print(comparison)
-    if (found := beyond_labels(result)) is not None:
+    if (found := data_issues(result)) is not None:
         console.print(found)
     if result.n_issues:
         tables = [_class_table(result)]
@@ -47,20 +47,20 @@ def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int, verifie
 
 def headline(result: AuditResult) -> str:
     """How many labels look wrong, in a sentence."""
-    n_labelled = int((result.dataset.labels != MISSING).sum())
-    n_missing = len(result.dataset) - n_labelled
+    n_labeled = int((result.dataset.labels != MISSING).sum())
+    n_missing = len(result.dataset) - n_labeled
     if result.n_issues == 0:
-        sentence = f"None of {count(n_labelled, 'label')} looks wrong."
+        sentence = f"None of {count(n_labeled, 'label')} looks wrong."
     else:
-        share = result.n_issues / n_labelled
+        share = result.n_issues / n_labeled
         verb = "looks" if result.n_issues == 1 else "look"
-        sentence = f"{result.n_issues:,} of {count(n_labelled, 'label')} ({share:.1%}) {verb} wrong."
+        sentence = f"{result.n_issues:,} of {count(n_labeled, 'label')} ({share:.1%}) {verb} wrong."
     if n_missing:
         sentence += f" {count(n_missing, 'sample')} without a label got a suggestion."
     return sentence
 
 
-def beyond_labels(result: AuditResult) -> str | None:
+def data_issues(result: AuditResult) -> str | None:
     """Samples of no class, copies and leaks, in a sentence; nothing where they were not looked for."""
     table = result.table
     if "is_outlier_issue" not in table:
@@ -83,7 +83,7 @@ def show_files(console: Console, run: AuditRun) -> None:
     files = [
         ("issues.csv", "every sample, the least trustworthy label first"),
         ("issues.parquet", "the same"),
-        ("evidence.parquet", "top classes and neighbours of every sample"),
+        ("evidence.parquet", "top classes and neighbors of every sample"),
         ("audit.json", "settings, versions, timings"),
     ]
     if run.record.review_sample:
@@ -107,7 +107,7 @@ def _background(result: AuditResult, run: AuditRun) -> str:
         f"{timings['total']:.1f} s, most of it {slowest}",
     ]
     if run.record.search == "ivf" and run.record.recall is not None:
-        parts.append(f"approximate search found {run.record.recall:.1%} of the neighbours")
+        parts.append(f"approximate search found {run.record.recall:.1%} of the neighbors")
     return "; ".join(parts) + "."
 
 
@@ -165,9 +165,9 @@ def _pair_table(result: AuditResult) -> Table:
 def _suspect_table(result: AuditResult, n_suspects: int) -> Table:
     names = result.dataset.class_names
     look_at = next((column for column in ("text", "path") if column in result.table.columns), None)
-    explains = asks_neighbours(result.estimator, result.dataset)
+    explains = asks_neighbors(result.estimator, result.dataset)
     headings = ["id", "given", "probably", "probability:", "score:"]
-    headings += ["neighbours that say so"] * explains + ([look_at] if look_at else [])
+    headings += ["neighbors that say so"] * explains + ([look_at] if look_at else [])
     table = plain_table("First suspects", *headings)
     flagged = result.table[result.table["is_label_issue"]].head(n_suspects)
     for row, sample in zip(flagged.index, flagged.to_dict("records"), strict=True):
@@ -191,6 +191,6 @@ def _score(score: float) -> str:
 
 
 def _agreement(result: AuditResult, row: int) -> str:
-    neighbours = result.voices.of(row)[0]
-    agree = int(np.sum(result.dataset.labels[neighbours] == result.predicted[row]))
-    return f"{agree} of {len(neighbours)}"
+    neighbors = result.voices.of(row)[0]
+    agree = int(np.sum(result.dataset.labels[neighbors] == result.predicted[row]))
+    return f"{agree} of {len(neighbors)}"

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from laplaceconfidence.cli.console import notices, output, plain_table
-from laplaceconfidence.cli.edge import edge
+from laplaceconfidence.cli.errors import report_errors
 from laplaceconfidence.cli.options import (
     DATA,
     DEVICE,
@@ -57,7 +57,7 @@ The same run, after Ctrl-C or a crash: give the same command again.
 Embeddings and labels of any kind, with a tenth set aside to see how good it got:
 [cyan]laplaceconfidence train embeddings.npz --test-share 0.1[/cyan]
 
-The paper's setting for CIFAR-10 with half the labels spoilt, one setting changed:
+The paper's setting for CIFAR-10 with half the labels spoiled, one setting changed:
 [cyan]laplaceconfidence train cifar10 --preset cifar10-sym50 --set noise.seed=1[/cyan]
 
 Your own network, on two GPUs:
@@ -67,7 +67,7 @@ Your own network, on two GPUs:
 
 def _show_presets(wanted: bool) -> None:
     if wanted:
-        with edge():
+        with report_errors():
             from laplaceconfidence.training.presets import load_preset, preset_names
 
             table = plain_table("Presets", "name", "what it is")
@@ -186,7 +186,7 @@ def train(
         "precision": precision,
         "n_jobs": n_jobs,
     }
-    with _quiet_unless_first(), edge() as notes:
+    with _quiet_unless_first(), report_errors() as notes:
         from laplaceconfidence.cli.torch_needed import check_torch
 
         check_torch("Training")

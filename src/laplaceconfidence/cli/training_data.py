@@ -1,4 +1,4 @@
-"""What ``laplaceconfidence train`` trains and tests on: read, spoilt if a benchmark asks for it, decoded."""
+"""What ``laplaceconfidence train`` trains and tests on: read, spoiled if a benchmark asks for it, decoded."""
 
 from __future__ import annotations
 

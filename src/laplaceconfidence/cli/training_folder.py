@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from laplaceconfidence.exceptions import RunFolderError
-from laplaceconfidence.sole_writer import SoleWriter
+from laplaceconfidence.folder_lock import FolderLock
 from laplaceconfidence.training.run_folder import stored_settings
 from laplaceconfidence.validation import must_be
 
@@ -47,7 +47,7 @@ def settle_folder(folder: Path, *, resume: bool, overwrite: bool) -> bool:
     if not holds_run:
         return False
     if overwrite:
-        with SoleWriter(folder):
+        with FolderLock(folder):
             _remove_run(folder)
         return False
     if (folder / "summary.json").exists():

@@ -67,15 +67,15 @@ def _about_labels(classifier: RobustClassifier, data: PreparedData) -> list[str]
     dataset = data.train
     names = np.array([*dataset.class_names, None], dtype=object)
     given, refined = names[dataset.labels], classifier.refined_labels_.astype(object)
-    labelled = dataset.labels != MISSING
-    n_labelled, n_changed = int(labelled.sum()), int(np.sum((given != refined)[labelled]))
+    labeled = dataset.labels != MISSING
+    n_labeled, n_changed = int(labeled.sum()), int(np.sum((given != refined)[labeled]))
     trust = float(np.nanmean(classifier.confidence_))
     said = [
-        f"The refined labels differ from {n_changed:,} of {n_labelled:,} given ones "
-        f"({n_changed / n_labelled:.1%}); mean confidence {trust:.2f}."
+        f"The refined labels differ from {n_changed:,} of {n_labeled:,} given ones "
+        f"({n_changed / n_labeled:.1%}); mean confidence {trust:.2f}."
     ]
     if (truth := dataset.true_labels) is not None:
-        known = labelled & (truth != MISSING)
+        known = labeled & (truth != MISSING)
         before = float(np.mean((given == names[truth])[known]))
         after = float(np.mean((refined == names[truth])[known]))
         said.append(

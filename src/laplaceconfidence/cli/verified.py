@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.arrays import FloatArray
-from laplaceconfidence.audit.evidence import class_values, default_estimator
-from laplaceconfidence.audit.table import encodable
-from laplaceconfidence.audit.verified import learns_from_verified
-from laplaceconfidence.audit.verified_file import read_verified
+from laplaceconfidence.auditing.evidence import class_values, default_estimator
+from laplaceconfidence.auditing.table import encodable
+from laplaceconfidence.auditing.verified import learns_from_verified
+from laplaceconfidence.auditing.verified_file import read_verified
 from laplaceconfidence.cli.console import count
 from laplaceconfidence.cli.decisions import decisions_for
 from laplaceconfidence.confidence.registry import ESTIMATORS
@@ -117,12 +117,10 @@ def _refuse_contradictions(
 def _note_if_few(labels: dict[str, Any], dataset: NoisyDataset) -> None:
     """Labels of samples that had none cannot say how right given labels are."""
     rows = _row_of(dataset)
-    n_labelled = sum(
-        label is not None and dataset.labels[rows[id]] != MISSING for id, label in labels.items()
-    )
-    if n_labelled < FEWEST_AUDITED:
+    n_labeled = sum(label is not None and dataset.labels[rows[id]] != MISSING for id, label in labels.items())
+    if n_labeled < FEWEST_AUDITED:
         warnings.warn(
-            f"{count(n_labelled, 'verified label')} of samples with a given one: too few to calibrate the "
+            f"{count(n_labeled, 'verified label')} of samples with a given one: too few to calibrate the "
             f"others, which takes {FEWEST_AUDITED} drawn at random. They are certain nevertheless.",
             LaplaceConfidenceWarning,
             stacklevel=2,

@@ -52,21 +52,21 @@ def find_best_pool(
     rng: np.random.Generator,
 ) -> BestPool:
     """Run the rounds, add ``pred_probs`` last, and fall back to fixed weights if labels support no more."""
-    labelled = np.flatnonzero(given != MISSING)
+    labeled = np.flatnonzero(given != MISSING)
     to_learn = labels_to_learn(given, verified)
     worlds = make_worlds(to_learn, n_folds, rng)
     has_views = views.coordinates is not None or bool(views.graphs)
     outside = (
         [] if pred_probs is None else [np.log(pred_probs + _PROBABILITY_FLOOR / n_classes).astype(np.float32)]
     )
-    if len(labelled) < FEWEST_LABELS:
+    if len(labeled) < FEWEST_LABELS:
         evidence, candidates = outside, None
         if has_views:
             in_worlds, candidates = first_evidence(views, to_learn, given, n_classes, worlds)
             evidence = [worlds.average(part) for part in in_worlds] + [
                 narrow(part, candidates) for part in outside
             ]
-        reason = f"{len(labelled)} labels are too few to hold any out; at least {FEWEST_LABELS} are needed"
+        reason = f"{len(labeled)} labels are too few to hold any out; at least {FEWEST_LABELS} are needed"
         return _fixed(evidence, candidates, n_classes, [], reason)
 
     history: list[dict[str, Any]] = []
@@ -83,9 +83,9 @@ def find_best_pool(
     if outside:
         with stage("pred_probs"):
             joined = evidence + [narrow(part, candidates) for part in outside]
-            some = None if candidates is None else candidates[labelled]
+            some = None if candidates is None else candidates[labeled]
             chosen, tried = choose_pool(
-                [part[labelled] for part in joined], given[labelled], n_classes, some, rng
+                [part[labeled] for part in joined], given[labeled], n_classes, some, rng
             )
         history.append(_summary("with pred_probs", chosen, tried))
         if best is None or chosen.score > best.score:
@@ -95,7 +95,7 @@ def find_best_pool(
         raise AssertionError("there is always evidence: features, a graph or probabilities")
     history[number]["won"] = True
 
-    shares = class_shares(given, n_classes)[given[labelled]]
+    shares = class_shares(given, n_classes)[given[labeled]]
     gain = best.held_out - np.log(shares)
     if gain.mean() <= STANDARD_ERRORS * gain.std() / np.sqrt(len(gain)):
         reason = (
@@ -128,7 +128,7 @@ def _fixed(
     history: list[dict[str, Any]],
     reason: str,
 ) -> BestPool:
-    """Equal weights and the noise that is assumed where nothing can be learnt."""
+    """Equal weights and the noise that is assumed where nothing can be learned."""
     even = np.full(n_classes, 1 / n_classes)
     weights = np.full(len(evidence), 1 / len(evidence))
     pool = Pool(weights, np.zeros(n_classes), uniform_noise(PRIOR_NOISE, even))

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.confidence.given_labels import check_given_labels
-from laplaceconfidence.confidence.losses import are_alike, check_losses, labelled_losses, scale_to_unit
+from laplaceconfidence.confidence.losses import are_alike, check_losses, labeled_losses, scale_to_unit
 from laplaceconfidence.confidence.protocol import Evidence
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.validation import check_integer, check_real
@@ -32,8 +32,8 @@ class BetaLossMixture(BaseEstimator):
     """Posterior of the lower of two Beta distributions fitted to the losses of the given labels.
 
     The mixture of Arazo et al., "Unsupervised Label Noise Modeling and Loss Correction" (2019): the losses
-    between two percentiles are brought to [0, 1], and ten steps of expectation maximisation, with weighted
-    moments in place of the maximisation, start from Beta(1, 2) and Beta(2, 1). Here the component of the
+    between two percentiles are brought to [0, 1], and ten steps of expectation maximization, with weighted
+    moments in place of the maximization, start from Beta(1, 2) and Beta(2, 1). Here the component of the
     smaller mean is the right one, wherever the steps led, and the confidence never rises with the loss:
     beyond the point where the ratio of the two densities turns round, it stays what it is there.
 
@@ -42,7 +42,7 @@ class BetaLossMixture(BaseEstimator):
     Parameters
     ----------
     max_iter
-        Steps of expectation maximisation.
+        Steps of expectation maximization.
     trim
         Share of the losses left out at either end while fitting. Where nothing but equal losses would be
         left, none is left out.
@@ -70,26 +70,26 @@ class BetaLossMixture(BaseEstimator):
         trim = check_real(self.trim, "trim", at_least=0, below=0.5)
         losses = check_losses(X)
         given = check_given_labels(y, len(losses), missing_label=self.missing_label)
-        labelled = labelled_losses(losses, given.codes)
+        labeled = labeled_losses(losses, given.codes)
 
         self.classes_ = given.class_values
         self.label_distributions_: FloatArray | None = None
         self.confidence_ = np.full(len(losses), np.nan)
-        if are_alike(labelled):
+        if are_alike(labeled):
             mixture = BetaMixture(np.ones(2), np.ones(2), np.full(2, 0.5))
-            confidence = np.full(len(labelled), 0.5)
+            confidence = np.full(len(labeled), 0.5)
         else:
-            inner = _without_ends(labelled, trim)
+            inner = _without_ends(labeled, trim)
             lowest, highest = float(inner.min()), float(inner.max())
             mixture = fit_beta_mixture(_inside(scale_to_unit(inner, lowest, highest)), max_iter)
-            confidence = lower_posterior(mixture, _inside(scale_to_unit(labelled, lowest, highest)))
+            confidence = lower_posterior(mixture, _inside(scale_to_unit(labeled, lowest, highest)))
         self.alphas_, self.betas_, self.weights_ = mixture
         self.confidence_[given.codes != MISSING] = confidence
         return self
 
 
 def fit_beta_mixture(values: FloatArray, n_steps: int) -> BetaMixture:
-    """Expectation maximisation with weighted moments on values strictly between 0 and 1."""
+    """Expectation maximization with weighted moments on values strictly between 0 and 1."""
     alphas, betas, weights = np.array([1.0, 2.0]), np.array([2.0, 1.0]), np.array([0.5, 0.5])
     for _ in range(n_steps):
         log_joint = np.log(weights) + _log_density(values[:, None], alphas, betas)  # (n, 2)

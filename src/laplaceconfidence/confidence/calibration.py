@@ -1,4 +1,4 @@
-"""Confidences moved on the log-odds scale: to a wanted mean, towards other classes, to audited labels."""
+"""Confidences moved on the log-odds scale: to a wanted mean, toward other classes, to audited labels."""
 
 from __future__ import annotations
 
@@ -131,16 +131,16 @@ def fit_calibration_of_both(
 
 def _lines(confidence: FloatArray, right: BoolArray, *, trusted: bool) -> list[_Line]:
     odds, outcome = log_odds(confidence), right.astype(np.float64)
-    centre = float(np.median(odds))
+    center = float(np.median(odds))
 
     def loss(slope: float, offset: float) -> float:
-        scores = slope * (odds - centre) + centre + offset
+        scores = slope * (odds - center) + center + offset
         fit = float((np.logaddexp(0, scores) - outcome * scores).sum())
-        # Half a wrong and half a right label at the centre keep one-sided samples finite.
-        at_centre = centre + offset
+        # Half a wrong and half a right label at the center keep one-sided samples finite.
+        at_center = center + offset
         return (
             fit
-            + 0.5 * float(np.logaddexp(0, at_centre) + np.logaddexp(0, -at_centre))
+            + 0.5 * float(np.logaddexp(0, at_center) + np.logaddexp(0, -at_center))
             + 0.5 * (slope - 1) ** 2
         )
 
@@ -155,5 +155,5 @@ def _lines(confidence: FloatArray, right: BoolArray, *, trusted: bool) -> list[_
     return [
         _Line(1.0, 0.0, loss(1.0, 0.0)),
         _Line(1.0, float(by_offset.x[0]), float(by_offset.fun) + price),
-        _Line(slope, centre * (1 - slope) + float(by_both.x[1]), float(by_both.fun) + 2 * price),
+        _Line(slope, center * (1 - slope) + float(by_both.x[1]), float(by_both.fun) + 2 * price),
     ]

@@ -23,8 +23,8 @@ def likely_classes(evidence: list[FloatArray], given: IntArray) -> IntArray:
     for part in evidence:
         share = np.exp(part - part.max(axis=1, keepdims=True))
         total += share / share.sum(axis=1, keepdims=True)
-    labelled = np.flatnonzero(given != MISSING)
-    total[labelled, given[labelled]] = np.inf
+    labeled = np.flatnonzero(given != MISSING)
+    total[labeled, given[labeled]] = np.inf
     candidates = np.full((n, N_NAMED + 1), n_classes, dtype=np.int64)
     candidates[:, :-1] = np.argpartition(-total, N_NAMED - 1, axis=1)[:, :N_NAMED]
     return candidates

@@ -31,7 +31,7 @@ class FoldWorlds:
 
     folds: IntArray  # (n,)
     n_folds: int
-    labelled: BoolArray  # (n,)
+    labeled: BoolArray  # (n,)
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -39,12 +39,12 @@ class FoldWorlds:
 
     def heard_in_pairs(self) -> FloatArray:
         """(n, pairs) 1 where a sample's label is visible to the model of a pair."""
-        heard = [(self.folds != f) & (self.folds != g) & self.labelled for f, g in self.pairs]
+        heard = [(self.folds != f) & (self.folds != g) & self.labeled for f, g in self.pairs]
         return np.stack(heard, axis=1).astype(np.float32)
 
     def heard_in_worlds(self) -> FloatArray:
         """(n, folds) 1 where a sample's label is visible in a world."""
-        heard = (self.folds[:, None] != np.arange(self.n_folds)) & self.labelled[:, None]
+        heard = (self.folds[:, None] != np.arange(self.n_folds)) & self.labeled[:, None]
         return np.asarray(heard, dtype=np.float32)
 
     def foreign(self) -> BoolArray:

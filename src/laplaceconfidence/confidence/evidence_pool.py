@@ -2,7 +2,7 @@
 
     p_i = softmax(sum_m beta_m E_im + b),  beta_m > 0,        P(given_i | x_i) = sum_z p_iz T[z, given_i]
 
-The weights beta, the biases b and the noise T maximise the likelihood of the given labels. Because no E_i has
+The weights beta, the biases b and the noise T maximize the likelihood of the given labels. Because no E_i has
 seen the given label of i, this calibrates p as it is fitted.
 """
 
@@ -111,7 +111,7 @@ def fit_symmetric_pool(rows: PooledRows, base: FloatArray, start_rate: float = 0
     start = np.concatenate(
         [np.full(m, np.log(1.5 / m)), [np.log(start_rate / (1 - start_rate))], np.zeros(rows.n_classes)]
     )
-    theta = _minimised(loss, start, n_steps=50)
+    theta = _minimized(loss, start, n_steps=50)
     rate = float(expit(theta[m]))
     return Pool(_weights(theta[:m]), theta[m + 1 :], uniform_noise(rate, base)), rate
 
@@ -144,7 +144,7 @@ def fit_full_pool(rows: PooledRows, start: Pool, prior_counts: FloatArray, n_ste
         return float(value), gradient
 
     theta = np.concatenate([np.log(start.weights), start.bias, np.log(start.transition + 1e-6).ravel()])
-    theta = _minimised(loss, theta, n_steps)
+    theta = _minimized(loss, theta, n_steps)
     logits = theta[m + n_classes :].reshape(n_classes, n_classes)
     return Pool(_weights(theta[:m]), theta[m : m + n_classes], np.exp(log_softmax(logits, axis=1)))
 
@@ -171,7 +171,7 @@ def fit_fixed_noise_pool(rows: PooledRows, start: Pool, n_steps: int = 30) -> Po
         )
         return float(value), gradient
 
-    theta = _minimised(loss, np.concatenate([np.log(start.weights), start.bias]), n_steps, _COARSE)
+    theta = _minimized(loss, np.concatenate([np.log(start.weights), start.bias]), n_steps, _COARSE)
     return Pool(_weights(theta[:m]), theta[m:], start.transition)
 
 
@@ -185,7 +185,7 @@ def fit_alternating_pool(rows: PooledRows, start: Pool, prior_counts: FloatArray
     return pool
 
 
-def _minimised(loss: object, start: FloatArray, n_steps: int, tolerance: float = 1e-8) -> FloatArray:
+def _minimized(loss: object, start: FloatArray, n_steps: int, tolerance: float = 1e-8) -> FloatArray:
     options = {"maxiter": n_steps, "maxcor": 20, "ftol": tolerance, "gtol": 1e-6}
     result: FloatArray = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
     return result

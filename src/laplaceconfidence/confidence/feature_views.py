@@ -9,15 +9,15 @@ from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
 from laplaceconfidence.arrays import FloatArray
-from laplaceconfidence.confidence.settings_search import nested_normalised_graphs
+from laplaceconfidence.confidence.settings_search import nested_normalized_graphs
 from laplaceconfidence.features.scale import principal_axes, project, unit_length
-from laplaceconfidence.graph.neighbours import Neighbours, find_neighbours
+from laplaceconfidence.graph.neighbors import Neighbors, find_neighbors
 from laplaceconfidence.stages import stage
 from laplaceconfidence.threads import limited_threads, thread_count
 from laplaceconfidence.validation import check_integer, must_be
 
 USUAL_COMPONENTS = 256  # principal axes that are looked at, where there are so many
-_WIDEST_COVARIANCE = 4_096  # features; above, the principal axes are found by a randomised decomposition
+_WIDEST_COVARIANCE = 4_096  # features; above, the principal axes are found by a randomized decomposition
 
 
 def half_whitened(
@@ -40,8 +40,8 @@ def half_whitened(
             mean, axes, variances = principal_axes(features, width)
             coordinates = project(features, mean, axes)
         else:
-            centred = features - features.mean(axis=0, dtype=np.float64).astype(np.float32)
-            left, sizes, _ = randomized_svd(centred, width, random_state=int(rng.integers(2**31 - 1)))
+            centered = features - features.mean(axis=0, dtype=np.float64).astype(np.float32)
+            left, sizes, _ = randomized_svd(centered, width, random_state=int(rng.integers(2**31 - 1)))
             coordinates, variances = left * sizes, sizes**2 / n
         kept = variances > max(float(variances[0]) * 1e-9, 1e-30)
         if not kept.any():
@@ -59,10 +59,10 @@ def nested_graphs(
     target_recall: float,
     n_jobs: int | None,
     rng: np.random.Generator,
-) -> tuple[list[sparse.csr_array], Neighbours]:
-    """Normalised cosine graphs, one for every number of neighbours, and the one search they come from."""
+) -> tuple[list[sparse.csr_array], Neighbors]:
+    """Normalized cosine graphs, one for every number of neighbors, and the one search they come from."""
     unit = unit_length(coordinates)
-    neighbours = find_neighbours(
+    neighbors = find_neighbors(
         unit,
         max(n_neighbors),
         search=search,
@@ -70,4 +70,4 @@ def nested_graphs(
         n_jobs=n_jobs,
         random_state=rng,
     )
-    return list(nested_normalised_graphs(neighbours, n_neighbors).values()), neighbours
+    return list(nested_normalized_graphs(neighbors, n_neighbors).values()), neighbors

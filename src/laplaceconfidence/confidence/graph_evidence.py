@@ -1,4 +1,4 @@
-"""What the neighbours say about every sample's class, in every world.
+"""What the neighbors say about every sample's class, in every world.
 
 Propagation is linear, so that the labels of each fold are spread once: the solution from which two folds are
 hidden is the sum of the others.
@@ -17,8 +17,8 @@ from laplaceconfidence.confidence.softmax import clipped_softmax
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 
-ALPHA = 0.5  # short range: generic embeddings want neighbours, not neighbours' neighbours
-FAR = 0.9  # over few neighbours, but from one to the next
+ALPHA = 0.5  # short range: generic embeddings want neighbors, not neighbors' neighbors
+FAR = 0.9  # over few neighbors, but from one to the next
 FLOOR = 0.1  # votes that are spread over all classes, so that a class nobody voted for keeps a share
 TOLERANCE = 1e-2  # relative residual; shares are rounded far more coarsely by the floor
 _ENTRIES_AT_ONCE = 1 << 18  # about a megabyte, which the cache holds

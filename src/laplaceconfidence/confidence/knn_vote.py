@@ -1,4 +1,4 @@
-"""The share of the neighbours that carry the same label."""
+"""The share of the neighbors that carry the same label."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from sklearn.base import BaseEstimator
 
 from laplaceconfidence.confidence.feature_vectors import check_feature_vectors, unit_features
 from laplaceconfidence.confidence.given_labels import at_given_labels, check_given_labels
-from laplaceconfidence.confidence.neighbour_votes import to_shares, vote_counts, voting_neighbours
+from laplaceconfidence.confidence.neighbor_votes import to_shares, vote_counts, voting_neighbors
 from laplaceconfidence.confidence.protocol import Evidence
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.graph.neighbours import find_neighbours, fitting_neighbor_count
+from laplaceconfidence.graph.neighbors import find_neighbors, fitting_neighbor_count
 from laplaceconfidence.validation import check_choice
 
 
 class KNNVote(BaseEstimator):
-    """Confidence = the share of the nearest neighbours' votes that goes to the given label.
+    """Confidence = the share of the nearest neighbors' votes that goes to the given label.
 
-    The sample itself has no vote, nor has a neighbour without label or without positive cosine similarity.
+    The sample itself has no vote, nor has a neighbor without label or without positive cosine similarity.
     Where nobody votes, the shares of all given labels stand in.
 
     Parameters
     ----------
     n_neighbors
-        How many nearest neighbours are asked; lowered, with a warning, if there are not that many.
+        How many nearest neighbors are asked; lowered, with a warning, if there are not that many.
     weights
         "similarity" weighs a vote by the cosine similarity, "uniform" counts every vote alike.
     n_components
@@ -44,7 +44,7 @@ class KNNVote(BaseEstimator):
     confidence_ : (n,) array, NaN where the label is missing
     label_distributions_ : (n, C) array, the shares of the votes
     classes_ : the distinct labels, sorted
-    n_neighbors_, search_, recall_ : what the neighbour search really used and reached
+    n_neighbors_, search_, recall_ : what the neighbor search really used and reached
     """
 
     evidence: ClassVar[Evidence] = "features"
@@ -69,23 +69,23 @@ class KNNVote(BaseEstimator):
         self.missing_label = missing_label
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Let the neighbours in the features ``X`` (n, d) vote on the given labels ``y`` (n,)."""
+        """Let the neighbors in the features ``X`` (n, d) vote on the given labels ``y`` (n,)."""
         check_choice(self.weights, "weights", ("similarity", "uniform"))
         features = check_feature_vectors(self, X)
         given = check_given_labels(y, len(features), missing_label=self.missing_label)
         self.n_neighbors_ = fitting_neighbor_count(self.n_neighbors, len(features))
-        neighbours = find_neighbours(
+        neighbors = find_neighbors(
             unit_features(features, self.n_components),
             self.n_neighbors_,
             search=self.search,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
         )
-        may_vote = voting_neighbours(neighbours, given.codes != MISSING)
-        votes = np.where(may_vote, neighbours.similarities if self.weights == "similarity" else 1.0, 0.0)
-        self.search_, self.recall_ = neighbours.search, neighbours.recall
+        may_vote = voting_neighbors(neighbors, given.codes != MISSING)
+        votes = np.where(may_vote, neighbors.similarities if self.weights == "similarity" else 1.0, 0.0)
+        self.search_, self.recall_ = neighbors.search, neighbors.recall
         self.classes_ = given.class_values
-        counts = vote_counts(neighbours.indices, votes, given.codes, len(given.class_values))
+        counts = vote_counts(neighbors.indices, votes, given.codes, len(given.class_values))
         self.label_distributions_ = to_shares(counts, given.codes)
         self.confidence_ = at_given_labels(self.label_distributions_, given.codes)
         return self

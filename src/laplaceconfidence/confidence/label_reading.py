@@ -40,7 +40,7 @@ def read_labels(best: BestPool, views: Views, given: IntArray, n_classes: int) -
             votes = far_votes(views.closest(), given, n_classes, views.spread)
             if doubt is not None and local:
                 return _as_local_noise(best, votes, given, n_classes, doubt)
-            # Evidence may have learnt the annotators' errors; among close neighbours the truth leads.
+            # Evidence may have learned the annotators' errors; among close neighbors the truth leads.
             reading.rank_by(np.sqrt(reading.support * votes[reading.rows, given[reading.rows]]))
     cautious = mean_confidence(best.alternatives, given, best.candidates)
     return LabelReading(

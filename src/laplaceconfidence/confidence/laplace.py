@@ -19,9 +19,9 @@ from laplaceconfidence.confidence.node_weights import check_node_weights, self_s
 from laplaceconfidence.confidence.protocol import Evidence
 from laplaceconfidence.confidence.settings_search import (
     PAPER_NEIGHBORS,
-    first_neighbours,
+    first_neighbors,
     fitting_counts,
-    nested_normalised_graphs,
+    nested_normalized_graphs,
     settle_settings,
 )
 from laplaceconfidence.confidence.softmax import clipped_softmax
@@ -32,12 +32,12 @@ from laplaceconfidence.graph.affinity import (
     GRAPH_KINDS,
     affinity_from_knn_graph,
     degrees,
-    normalised,
+    normalized,
     symmetric_affinity,
 )
-from laplaceconfidence.graph.neighbours import (
+from laplaceconfidence.graph.neighbors import (
     SEARCHES,
-    find_neighbours,
+    find_neighbors,
     fitting_neighbor_count,
     nearest_among,
 )
@@ -58,18 +58,18 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
     """Probability that each given label is right, from the minimum of a graph's Laplacian energy.
 
     Chen et al., "LaplaceConfidence: a Graph-based Approach for Learning with Noisy Labels". A graph joins
-    every sample to its ``n_neighbors`` most similar ones; the given labels spread over it until neighbours
+    every sample to its ``n_neighbors`` most similar ones; the given labels spread over it until neighbors
     agree as well as they can without leaving the given labels altogether. A label that fits into that
     state is trusted.
 
     Parameters
     ----------
-    n_neighbors : neighbours of a sample in the graph. Lowered with a warning if there are not that many.
+    n_neighbors : neighbors of a sample in the graph. Lowered with a warning if there are not that many.
         "auto" takes the number under which hidden given labels are most likely.
     alpha : how far labels spread, in (0, 1); the paper's mu is 1/alpha - 1. "auto" as for ``n_neighbors``.
     n_components : principal components to keep before the graph is built; ``None`` keeps the features.
     search : "exact", "ivf" (approximate, fast) or "auto": IVF from 20,000 samples on.
-    target_recall : share of the true neighbours an approximate search must find, as measured on a sample.
+    target_recall : share of the true neighbors an approximate search must find, as measured on a sample.
     tol, max_iter : the conjugate gradients stop at this relative residual, or after so many iterations.
     dtype : "float32", "float64" or "auto": float64 up to 5,000 samples, float32 above.
     knn_graph_kind : what the values of a ``knn_graph`` passed to ``fit`` are: "similarity",
@@ -90,7 +90,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
     affinity_ : (n, n) the symmetric graph the labels spread on.
     alpha_, settings_ : the alpha used, and the candidates for "auto", best first, with the mean
         log-likelihood of the hidden labels and the folds each one ran (empty where nothing was chosen).
-    n_neighbors_, search_, recall_ : what the neighbour search really used and reached (``None`` for a graph
+    n_neighbors_, search_, recall_ : what the neighbor search really used and reached (``None`` for a graph
         that was passed in).
     timings_ : seconds by stage.
 
@@ -249,7 +249,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
     def _build_graph(
         self, unit: FloatArray | None, knn_graph: Any, codes: IntArray, n_classes: int
     ) -> tuple[Any, IntArray | None]:
-        """The symmetric graph, and a numbering in which neighbours are near each other, if one is known."""
+        """The symmetric graph, and a numbering in which neighbors are near each other, if one is known."""
         n = len(codes)
         self.search_: str | None = None
         self.recall_: float | None = None
@@ -257,7 +257,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
             precision = "float32" if n > FLOAT64_UP_TO else "float64"
             dtype = np.dtype(precision if self.dtype == "auto" else self.dtype)
             affinity = affinity_from_knn_graph(knn_graph, n, kind=self.knn_graph_kind, dtype=dtype)
-            self._settle(lambda: {None: normalised(affinity, degrees(affinity))}, [None], codes, n_classes)
+            self._settle(lambda: {None: normalized(affinity, degrees(affinity))}, [None], codes, n_classes)
             return affinity, None
         if unit is None:
             raise must_be("X", "given unless a 'knn_graph' is", None)
@@ -265,7 +265,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
             counts = fitting_counts(n)
         else:
             counts = [fitting_neighbor_count(self.n_neighbors, n)]
-        neighbours = find_neighbours(
+        neighbors = find_neighbors(
             unit,
             counts[-1],
             search=self.search,
@@ -273,11 +273,11 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             random_state=self.random_state,
         )
-        self.search_, self.recall_ = neighbours.search, neighbours.recall
-        k = self._settle(lambda: nested_normalised_graphs(neighbours, counts), counts, codes, n_classes)
+        self.search_, self.recall_ = neighbors.search, neighbors.recall
+        k = self._settle(lambda: nested_normalized_graphs(neighbors, counts), counts, codes, n_classes)
         if k is not None and k < counts[-1]:
-            neighbours = first_neighbours(neighbours, k)
-        return symmetric_affinity(neighbours), neighbours.order
+            neighbors = first_neighbors(neighbors, k)
+        return symmetric_affinity(neighbors), neighbors.order
 
     def _settle(
         self, graphs: Any, counts: Sequence[int | None], codes: IntArray, n_classes: int

@@ -11,34 +11,34 @@ from sklearn.base import BaseEstimator
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.confidence.feature_vectors import check_feature_vectors, unit_features
 from laplaceconfidence.confidence.given_labels import check_given_labels
-from laplaceconfidence.confidence.neighbour_votes import to_shares, vote_counts, voting_neighbours
+from laplaceconfidence.confidence.neighbor_votes import to_shares, vote_counts, voting_neighbors
 from laplaceconfidence.confidence.protocol import Evidence
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.graph.neighbours import Neighbours, find_neighbours, fitting_neighbor_count
+from laplaceconfidence.graph.neighbors import Neighbors, find_neighbors, fitting_neighbor_count
 from laplaceconfidence.validation import check_integer, check_real
 
 
 class LargestComponent(BaseEstimator):
     """Confidence 1 for the core of every class and 0 for the rest, after TopoFilter (Wu et al., 2020).
 
-    In the graph of nearest neighbours, the edges between samples of the same label are kept; the largest
+    In the graph of nearest neighbors, the edges between samples of the same label are kept; the largest
     connected component of each class is collected. Of what was collected, a sample stays if its own label
-    is the most frequent one among its nearest neighbours *within the collection*, with a share of at least
+    is the most frequent one among its nearest neighbors *within the collection*, with a share of at least
     ``zeta``. That is one round of TopoFilter; the original repeats it while a network trains.
 
-    Neighbours are nearest by cosine similarity, as for all estimators here; an edge needs one of its ends
+    Neighbors are nearest by cosine similarity, as for all estimators here; an edge needs one of its ends
     to see the other. Components of equal size are all collected, so that the order of the samples decides
     nothing. Samples without label belong to no class.
 
     Parameters
     ----------
     n_neighbors
-        Neighbours in the graph whose components are taken; larger ones suit more noise.
+        Neighbors in the graph whose components are taken; larger ones suit more noise.
     n_outlier_neighbors
-        Neighbours within the collection that are asked whether a sample stays; all others where there are
+        Neighbors within the collection that are asked whether a sample stays; all others where there are
         not that many.
     zeta
-        Least share of those neighbours that has to agree; ``None`` leaves the collection as it is.
+        Least share of those neighbors that has to agree; ``None`` leaves the collection as it is.
     n_components
         Number of principal components to search in; ``None`` takes the features as they are.
     search
@@ -92,20 +92,20 @@ class LargestComponent(BaseEstimator):
         self.n_neighbors_ = fitting_neighbor_count(self.n_neighbors, len(features))
         points = unit_features(features, self.n_components)
 
-        neighbours = self._neighbours(points, max(self.n_neighbors_, n_outlier_neighbors))
-        kept = largest_components(*_edges(neighbours, self.n_neighbors_), codes)
+        neighbors = self._neighbors(points, max(self.n_neighbors_, n_outlier_neighbors))
+        kept = largest_components(*_edges(neighbors, self.n_neighbors_), codes)
         if zeta is not None and kept.sum() > 1:
-            among = self._neighbours(points[kept], n_outlier_neighbors)
-            kept[kept] = agree_with_neighbours(among, codes[kept], n_classes, zeta)
+            among = self._neighbors(points[kept], n_outlier_neighbors)
+            kept[kept] = agree_with_neighbors(among, codes[kept], n_classes, zeta)
 
-        self.search_, self.recall_ = neighbours.search, neighbours.recall
+        self.search_, self.recall_ = neighbors.search, neighbors.recall
         self.classes_ = given.class_values
         self.confidence_ = np.where(codes == MISSING, np.nan, kept.astype(np.float64))
-        self.label_distributions_ = _shares_of_kept(neighbours, n_outlier_neighbors, kept, codes, n_classes)
+        self.label_distributions_ = _shares_of_kept(neighbors, n_outlier_neighbors, kept, codes, n_classes)
         return self
 
-    def _neighbours(self, points: FloatArray, n_neighbors: int) -> Neighbours:
-        return find_neighbours(
+    def _neighbors(self, points: FloatArray, n_neighbors: int) -> Neighbors:
+        return find_neighbors(
             points,
             min(n_neighbors, len(points) - 1),
             search=self.search,
@@ -116,38 +116,38 @@ class LargestComponent(BaseEstimator):
 
 def largest_components(starts: IntArray, ends: IntArray, codes: IntArray) -> BoolArray:
     """Mask of the samples in the largest component of their class; edges have no direction."""
-    labelled = codes != MISSING
-    within = (codes[starts] == codes[ends]) & labelled[starts]
+    labeled = codes != MISSING
+    within = (codes[starts] == codes[ends]) & labeled[starts]
     edges = (np.ones(int(within.sum())), (starts[within], ends[within]))
     graph = sparse.coo_array(edges, shape=(len(codes), len(codes)))
     component = sparse.csgraph.connected_components(graph, directed=False)[1]
     size = np.bincount(component)[component]
     largest = np.zeros(codes.max() + 1, dtype=np.int64)
-    np.maximum.at(largest, codes[labelled], size[labelled])
-    mask: BoolArray = labelled & (size == largest[codes])
+    np.maximum.at(largest, codes[labeled], size[labeled])
+    mask: BoolArray = labeled & (size == largest[codes])
     return mask
 
 
-def agree_with_neighbours(neighbours: Neighbours, codes: IntArray, n_classes: int, zeta: float) -> BoolArray:
-    """Mask of the samples whose own label leads among their neighbours, with a share of at least ``zeta``."""
-    votes = voting_neighbours(neighbours, codes != MISSING).astype(np.float64)
-    counts = vote_counts(neighbours.indices, votes, codes, n_classes)
+def agree_with_neighbors(neighbors: Neighbors, codes: IntArray, n_classes: int, zeta: float) -> BoolArray:
+    """Mask of the samples whose own label leads among their neighbors, with a share of at least ``zeta``."""
+    votes = voting_neighbors(neighbors, codes != MISSING).astype(np.float64)
+    counts = vote_counts(neighbors.indices, votes, codes, n_classes)
     own = counts[np.arange(len(codes)), codes]
-    mask: BoolArray = (own == counts.max(axis=1)) & (own >= zeta * neighbours.indices.shape[1])
+    mask: BoolArray = (own == counts.max(axis=1)) & (own >= zeta * neighbors.indices.shape[1])
     return mask
 
 
-def _edges(neighbours: Neighbours, n_neighbors: int) -> tuple[IntArray, IntArray]:
-    seen = neighbours.similarities[:, :n_neighbors] > 0
+def _edges(neighbors: Neighbors, n_neighbors: int) -> tuple[IntArray, IntArray]:
+    seen = neighbors.similarities[:, :n_neighbors] > 0
     starts, places = np.nonzero(seen)
-    return starts, neighbours.indices[starts, places]
+    return starts, neighbors.indices[starts, places]
 
 
 def _shares_of_kept(
-    neighbours: Neighbours, n_asked: int, kept: BoolArray, codes: IntArray, n_classes: int
+    neighbors: Neighbors, n_asked: int, kept: BoolArray, codes: IntArray, n_classes: int
 ) -> FloatArray:
-    indices = neighbours.indices[:, :n_asked]
-    by_kept = voting_neighbours(neighbours, kept)[:, :n_asked]
-    by_all = voting_neighbours(neighbours, codes != MISSING)[:, :n_asked]
+    indices = neighbors.indices[:, :n_asked]
+    by_kept = voting_neighbors(neighbors, kept)[:, :n_asked]
+    by_all = voting_neighbors(neighbors, codes != MISSING)[:, :n_asked]
     votes = np.where(by_kept.any(axis=1, keepdims=True), by_kept, by_all)
     return to_shares(vote_counts(indices, votes.astype(np.float64), codes, n_classes), codes)

@@ -125,10 +125,10 @@ def fit_probe(
     with limited_threads(1), ThreadPoolExecutor(threads) as pool:
         loss = _Loss(features, targets, heard.astype(np.float32), (n_worlds, n_classes), l2, pool)
         weights = np.zeros((features.shape[1] + 1, n_worlds, n_classes), dtype=np.float32)
-        return LinearProbe(_minimise(loss, weights, metric, tol, max_iter))
+        return LinearProbe(_minimize(loss, weights, metric, tol, max_iter))
 
 
-def _minimise(loss: _Loss, weights: FloatArray, metric: FloatArray, tol: float, max_iter: int) -> FloatArray:
+def _minimize(loss: _Loss, weights: FloatArray, metric: FloatArray, tol: float, max_iter: int) -> FloatArray:
     """L-BFGS with its own memory and step in every world."""
     value, gradient = loss(weights)
     first = np.sqrt(_dots(gradient, metric * gradient))

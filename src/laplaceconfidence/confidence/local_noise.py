@@ -89,7 +89,7 @@ def read_local_noise(
     """Posteriors where a share ``noise_rate`` of the labels is wrong, and the part of it that T explains.
 
     The reading by T has the say for that part. For the rest there are no rules but the majority of the place:
-    evidence times the votes of close neighbours, as two opinions, and the odds of a label against its best
+    evidence times the votes of close neighbors, as two opinions, and the odds of a label against its best
     rival. Log-odds are moved so that on average as many labels are right as the rate says.
     """
     by_matrix = read_pool(pool, evidence, given, None)

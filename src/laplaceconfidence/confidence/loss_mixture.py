@@ -10,7 +10,7 @@ from sklearn.mixture import GaussianMixture
 
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.confidence.given_labels import check_given_labels
-from laplaceconfidence.confidence.losses import are_alike, check_losses, labelled_losses, scale_to_unit
+from laplaceconfidence.confidence.losses import are_alike, check_losses, labeled_losses, scale_to_unit
 from laplaceconfidence.confidence.protocol import Evidence
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.validation import check_integer, check_random_state, check_real
@@ -21,7 +21,7 @@ class GaussianLossMixture(BaseEstimator):
 
     Networks learn right labels first, so that for a while the losses of right and wrong labels form two
     heaps. The losses are brought to [0, 1] and a mixture of two Gaussians is fitted by expectation
-    maximisation. The default settings are those of DivideMix (Li, Socher, Hoi, 2020), which took the idea
+    maximization. The default settings are those of DivideMix (Li, Socher, Hoi, 2020), which took the idea
     from the Beta mixture of Arazo et al. (2019).
 
     Where all losses are alike nothing tells right from wrong, and every confidence is 0.5.
@@ -70,17 +70,17 @@ class GaussianLossMixture(BaseEstimator):
         seed = int(check_random_state(self.random_state).integers(2**31 - 1))
         losses = check_losses(X)
         given = check_given_labels(y, len(losses), missing_label=self.missing_label)
-        labelled = labelled_losses(losses, given.codes)
+        labeled = labeled_losses(losses, given.codes)
 
         self.classes_ = given.class_values
         self.label_distributions_: FloatArray | None = None
         self.confidence_ = np.full(len(losses), np.nan)
-        if are_alike(labelled):
+        if are_alike(labeled):
             self._keep(np.zeros(2), np.full(2, reg_covar), np.full(2, 0.5), n_iter=0, converged=True)
             self.confidence_[given.codes != MISSING] = 0.5
             return self
 
-        scaled = scale_to_unit(labelled, labelled.min(), labelled.max())[:, None]
+        scaled = scale_to_unit(labeled, labeled.min(), labeled.max())[:, None]
         mixture = GaussianMixture(
             n_components=2, max_iter=max_iter, tol=tol, reg_covar=reg_covar, random_state=seed
         )

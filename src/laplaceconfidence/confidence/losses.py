@@ -21,11 +21,11 @@ def check_losses(X: Any) -> FloatArray:
     return losses if losses.dtype in (np.float32, np.float64) else losses.astype(np.float64)
 
 
-def labelled_losses(losses: FloatArray, codes: IntArray) -> FloatArray:
+def labeled_losses(losses: FloatArray, codes: IntArray) -> FloatArray:
     """The losses of the labels that are there; those of missing labels may be anything, NaN included."""
-    labelled = codes != MISSING
-    check_finite(np.where(labelled, losses, 0), "X")
-    kept: FloatArray = losses[labelled]
+    labeled = codes != MISSING
+    check_finite(np.where(labeled, losses, 0), "X")
+    kept: FloatArray = losses[labeled]
     return kept
 
 

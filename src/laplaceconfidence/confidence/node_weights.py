@@ -26,6 +26,6 @@ def check_node_weights(sample_weight: Any, n: int) -> FloatArray | None:
 
 
 def self_similarity(unit: FloatArray | None, affinity: Any) -> FloatArray:
-    """What a sample says to its own copy: 1 for a unit vector, else as much as to its closest neighbour."""
+    """What a sample says to its own copy: 1 for a unit vector, else as much as to its closest neighbor."""
     own = affinity.max(axis=1).toarray().ravel() if unit is None else (unit != 0).any(axis=1)
     return np.asarray(own, dtype=np.float64)

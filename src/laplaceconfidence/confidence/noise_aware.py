@@ -32,7 +32,7 @@ from laplaceconfidence.confidence.verdict import calibrate_reading
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
 from laplaceconfidence.graph.affinity import GRAPH_KINDS
-from laplaceconfidence.graph.neighbours import SEARCHES
+from laplaceconfidence.graph.neighbors import SEARCHES
 from laplaceconfidence.stages import StageTimer, observing, stage
 from laplaceconfidence.validation import (
     check_choice,
@@ -53,12 +53,12 @@ class NoiseAwareConfidence(BaseEstimator):
 
     Parameters
     ----------
-    n_neighbors : neighbours of a sample in each of the graphs; "auto" is (30, 100), or (10, 30) where classes
+    n_neighbors : neighbors of a sample in each of the graphs; "auto" is (30, 100), or (10, 30) where classes
         have fewer than 100 members; above 50 classes one graph of 30.
     n_components : principal axes that are looked at; ``None`` takes up to 256.
     n_rounds : most rounds of self-training, the first included; "auto" is 4, above 50 classes 2.
     n_folds : parts the given labels are hidden in, at least 3.
-    search, target_recall : as in ``LaplaceConfidence``; several views make up for missed neighbours.
+    search, target_recall : as in ``LaplaceConfidence``; several views make up for missed neighbors.
     knn_graph_kind : what the values of a ``knn_graph`` passed to ``fit`` are.
     missing_label : a value of ``y`` that means "no label", besides ``None``, NaN and the empty string.
     n_jobs : threads; ``None`` and -1 take every core.
@@ -85,8 +85,8 @@ class NoiseAwareConfidence(BaseEstimator):
     doubt_ : share of labels that held-out evidence contradicts, among its surest predictions and among all;
         ``None`` above 50 classes and where a simpler estimate was used.
     fallback_ : why a simpler estimate was used, or ``None``.
-    calibration_ : slopes and offset learnt from audited labels, or ``None``.
-    n_neighbors_, search_, recall_ : what the neighbour search found and reached (``None`` without one).
+    calibration_ : slopes and offset learned from audited labels, or ``None``.
+    n_neighbors_, search_, recall_ : what the neighbor search found and reached (``None`` without one).
     residual_ : largest true relative residual of the spreading (``None`` without a graph).
     timings_ : seconds by stage.
 

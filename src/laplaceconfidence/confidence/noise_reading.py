@@ -25,9 +25,9 @@ _NOTHING = 1e-100
 
 @dataclass(slots=True)
 class Reading:
-    """Posteriors of the true class; ``confidence`` and ``support`` are of the labelled rows only."""
+    """Posteriors of the true class; ``confidence`` and ``support`` are of the labeled rows only."""
 
-    rows: IntArray  # the labelled samples
+    rows: IntArray  # the labeled samples
     distributions: FloatArray  # (n, R)
     columns: IntArray  # (rows,) column of the given label
     confidence: FloatArray  # (rows,) w
@@ -91,7 +91,7 @@ def read_pool(
 def mean_confidence(
     readings: list[tuple[Pool, list[FloatArray]]], given: IntArray, candidates: IntArray | None
 ) -> FloatArray:
-    """Mean over several pools of the probability that the labelled samples' labels are right.
+    """Mean over several pools of the probability that the labeled samples' labels are right.
 
     Where the pools disagree nobody knows: the mean is the more cautious number to count with.
     """

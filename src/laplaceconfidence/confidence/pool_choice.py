@@ -97,11 +97,11 @@ def choose_pool(
         tried.append(_candidate("sparse", sparse, everyone, light, halves))
     if not (many and _clearly_behind(simplest, found)):
         rate = min(max(_marginal_rate(found), 0.02), 0.97)
-        centre = uniform_noise(rate, base)
-        halfway = Pool(full.weights, full.bias, 0.5 * full.transition + 0.5 * centre)
+        center = uniform_noise(rate, base)
+        halfway = Pool(full.weights, full.bias, 0.5 * full.transition + 0.5 * center)
         strong = _STRONG_PRIOR * min(1.0, 10 / n_classes)
-        shrunk = fit(rows, halfway, strong * centre)
-        tried.append(_candidate("shrunk", shrunk, everyone, strong * centre, halves))
+        shrunk = fit(rows, halfway, strong * center)
+        tried.append(_candidate("shrunk", shrunk, everyone, strong * center, halves))
     return _winner(tried), tried
 
 

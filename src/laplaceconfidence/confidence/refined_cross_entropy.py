@@ -81,13 +81,13 @@ class RefinedCrossEntropy(BaseEstimator):
             self.mixture_.set_params(random_state=self.random_state)
 
         refined = np.asarray(self.laplace_.confidence_, dtype=np.float64)
-        labelled = ~np.isnan(refined)
-        losses = -np.log(np.maximum(refined[labelled], np.finfo(np.float64).tiny))
+        labeled = ~np.isnan(refined)
+        losses = -np.log(np.maximum(refined[labeled], np.finfo(np.float64).tiny))
         self.mixture_.fit(losses, np.zeros(len(losses), dtype=np.int64))
         self.classes_ = self.laplace_.classes_
         self.label_distributions_ = self.laplace_.label_distributions_
         self.confidence_ = np.full(len(refined), np.nan)
-        self.confidence_[labelled] = self.mixture_.confidence_
+        self.confidence_[labeled] = self.mixture_.confidence_
         if X is not None:
             self.n_features_in_ = self.laplace_.n_features_in_
         return self

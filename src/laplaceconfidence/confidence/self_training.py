@@ -35,12 +35,12 @@ _ENTRIES_AT_ONCE = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """What evidence is made from: principal coordinates for the probe, normalised graphs to spread on."""
+    """What evidence is made from: principal coordinates for the probe, normalized graphs to spread on."""
 
     coordinates: FloatArray | None  # (n, d)
     graphs: Sequence[sparse.csr_array]
     spread: Spreader
-    closest: Callable[[], sparse.csr_array] | None = None  # few neighbours, a further opinion
+    closest: Callable[[], sparse.csr_array] | None = None  # few neighbors, a further opinion
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ def first_evidence(
         if probe is not None and views.coordinates is not None:
             parts.insert(0, probe.logits(views.coordinates[rows])[everyone, seen_from[rows]])
         if candidates is not None:
-            inside = FoldWorlds(worlds.folds[rows], n_folds, worlds.labelled[rows])
+            inside = FoldWorlds(worlds.folds[rows], n_folds, worlds.labeled[rows])
             candidates[rows] = likely_classes([inside.average(part) for part in parts], given[rows])
             parts = [narrow(part, candidates[rows]) for part in parts]
         for store, part in zip(kept, parts, strict=True):

@@ -1,4 +1,4 @@
-"""The number of neighbours and alpha, chosen from the given labels alone.
+"""The number of neighbors and alpha, chosen from the given labels alone.
 
 Part of the given labels is hidden, the rest is spread, and the pair under which the hidden ones are most
 likely is kept. No clean label is needed: what predicts given labels best also tells right from wrong best. It
@@ -17,8 +17,8 @@ from scipy import sparse
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.cross_fitting import stratified_folds
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.graph.affinity import degrees, normalised, symmetric_affinity
-from laplaceconfidence.graph.neighbours import Neighbours
+from laplaceconfidence.graph.affinity import degrees, normalized, symmetric_affinity
+from laplaceconfidence.graph.neighbors import Neighbors
 from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import check_random_state
@@ -61,7 +61,7 @@ class SettingsCandidate:
 
 
 def fitting_counts(n_samples: int) -> list[int]:
-    """The numbers of neighbours to try where there are so many samples."""
+    """The numbers of neighbors to try where there are so many samples."""
     return sorted({min(k, n_samples - 1) for k in NEIGHBOR_COUNTS})
 
 
@@ -84,9 +84,9 @@ def settle_settings(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Settings:
-    """The number of neighbours out of ``counts`` and the alpha, searched for only where there is a choice.
+    """The number of neighbors out of ``counts`` and the alpha, searched for only where there is a choice.
 
-    ``graphs`` makes the normalised graphs of all ``counts`` if they are needed.
+    ``graphs`` makes the normalized graphs of all ``counts`` if they are needed.
     """
     alphas = ALPHAS if isinstance(alpha, str) else (float(alpha),)
     if len(counts) * len(alphas) == 1:
@@ -108,9 +108,9 @@ def choose_settings(
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> list[SettingsCandidate]:
-    """Every pair of a normalised graph and an alpha, best first; the first one is the choice.
+    """Every pair of a normalized graph and an alpha, best first; the first one is the choice.
 
-    ``graphs`` maps the number of neighbours to the graph; ``codes`` are MISSING where there is no label.
+    ``graphs`` maps the number of neighbors to the graph; ``codes`` are MISSING where there is no label.
     """
     racing = [SettingsCandidate(k, alpha) for k in graphs for alpha in alphas]
     everyone = list(racing)
@@ -134,25 +134,25 @@ def choose_settings(
     return ranked
 
 
-def nested_normalised_graphs(neighbours: Neighbours, counts: Sequence[int]) -> dict[int, sparse.csr_array]:
-    """Normalised graphs of the first k neighbours, for several k."""
-    return {k: normalised_graph(neighbours, k) for k in counts}
+def nested_normalized_graphs(neighbors: Neighbors, counts: Sequence[int]) -> dict[int, sparse.csr_array]:
+    """Normalized graphs of the first k neighbors, for several k."""
+    return {k: normalized_graph(neighbors, k) for k in counts}
 
 
-def normalised_graph(neighbours: Neighbours, k: int) -> sparse.csr_array:
-    """The normalised graph of the first k neighbours."""
-    affinity = symmetric_affinity(first_neighbours(neighbours, k))
-    return normalised(affinity, degrees(affinity))
+def normalized_graph(neighbors: Neighbors, k: int) -> sparse.csr_array:
+    """The normalized graph of the first k neighbors."""
+    affinity = symmetric_affinity(first_neighbors(neighbors, k))
+    return normalized(affinity, degrees(affinity))
 
 
-def first_neighbours(neighbours: Neighbours, k: int) -> Neighbours:
-    """The k most similar neighbours of every sample."""
-    return Neighbours(
-        np.ascontiguousarray(neighbours.indices[:, :k]),
-        np.ascontiguousarray(neighbours.similarities[:, :k]),
-        neighbours.search,
-        neighbours.recall,
-        neighbours.order,
+def first_neighbors(neighbors: Neighbors, k: int) -> Neighbors:
+    """The k most similar neighbors of every sample."""
+    return Neighbors(
+        np.ascontiguousarray(neighbors.indices[:, :k]),
+        np.ascontiguousarray(neighbors.similarities[:, :k]),
+        neighbors.search,
+        neighbors.recall,
+        neighbors.order,
     )
 
 

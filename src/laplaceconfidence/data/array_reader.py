@@ -36,7 +36,7 @@ def read_npz(path: Path, options: ReadOptions) -> NoisyDataset:
     if features is None and not loaded.keys() & {"images", "sources"}:
         raise names.nothing_describes()
     if "images" in loaded and loaded["images"].ndim == 3:
-        loaded["images"] = loaded["images"][..., np.newaxis]  # grey images without an axis for their channel
+        loaded["images"] = loaded["images"][..., np.newaxis]  # gray images without an axis for their channel
     return NoisyDataset.from_arrays(
         labels, features, missing_label=options.missing_label, source_kind=kind, **loaded
     )

@@ -29,13 +29,13 @@ def read_image_folder(folder: Path, options: ReadOptions) -> NoisyDataset:
         images = _images_by_class(folder)
     except OSError as error:
         raise DataFormatError(f"The image folder {folder} cannot be searched: {error}.") from error
-    labelled = sorted(
+    labeled = sorted(
         (path.relative_to(folder).as_posix(), label) for label, paths in images.items() for path in paths
     )
-    ids = [name for name, _ in labelled]
+    ids = [name for name, _ in labeled]
     root = folder.absolute()
     return NoisyDataset.from_arrays(
-        [label for _, label in labelled],
+        [label for _, label in labeled],
         None if options.features is None else load_features(options.features),
         missing_label=options.missing_label,
         ids=ids,

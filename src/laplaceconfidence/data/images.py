@@ -38,7 +38,7 @@ def load_thumbnail(path: str | Path, longest: int) -> ByteImages:
 
 
 def _decoded(path: str | Path, longest: int | None = None) -> Any:
-    """The image, upright and in colours, as Pillow has it; at least ``longest`` pixels if they will do."""
+    """The image, upright and in colors, as Pillow has it; at least ``longest`` pixels if they will do."""
     from PIL import Image, ImageOps
 
     try:

@@ -1,4 +1,4 @@
-"""Noise that depends on the sample: its features decide how likely it is mislabelled, and as what."""
+"""Noise that depends on the sample: its features decide how likely it is mislabeled, and as what."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def draw_instance_labels(
 
     Every sample has a flip rate of its own, drawn from a normal distribution around ``rate`` cut to [0, 1];
     the cut moves the mean of rates near 0 and 1 inwards, but a rate of 0 flips nobody. What it is taken for
-    is drawn from a softmax over the wrong classes of its centred, normalised features under a random
+    is drawn from a softmax over the wrong classes of its centered, normalized features under a random
     projection that belongs to its true class: alike samples of a class are mistaken for the same thing.
     """
     noisy = true_labels.copy()
@@ -31,13 +31,13 @@ def draw_instance_labels(
         return noisy
     flipped = generator.random(len(true_labels)) < _flip_rates(rate, len(true_labels), generator)
     choice = generator.random(len(true_labels))
-    centre = features.mean(axis=0, dtype=np.float64).astype(np.float32)
+    center = features.mean(axis=0, dtype=np.float64).astype(np.float32)
     for true_class in range(n_classes):
         rows = np.flatnonzero(flipped & (true_labels == true_class))
         projection = generator.standard_normal((features.shape[1], n_classes), dtype=np.float32)
         for start in range(0, len(rows), _CHUNK):
             chunk = rows[start : start + _CHUNK]
-            scores = _CONTRAST * _directions(features[chunk], centre) @ projection
+            scores = _CONTRAST * _directions(features[chunk], center) @ projection
             scores[:, true_class] = -np.inf
             shares = np.exp(scores - scores.max(axis=1, keepdims=True)).cumsum(axis=1, dtype=np.float64)
             noisy[chunk] = (shares <= (choice[chunk] * shares[:, -1])[:, np.newaxis]).sum(axis=1)
@@ -51,8 +51,8 @@ def _flip_rates(rate: float, n_samples: int, generator: np.random.Generator) -> 
     return np.asarray(np.clip(rate + SPREAD * ndtri(quantiles), 0, 1))
 
 
-def _directions(features: Any, centre: FloatArray) -> FloatArray:
-    """Rows seen from the centre, of length one; a row at the centre has no direction and stays zero."""
-    centred = features.astype(np.float32) - centre
-    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
-    return np.asarray(centred / np.where(lengths > 0, lengths, 1))
+def _directions(features: Any, center: FloatArray) -> FloatArray:
+    """Rows seen from the center, of length one; a row at the center has no direction and stays zero."""
+    centered = features.astype(np.float32) - center
+    lengths = np.linalg.norm(centered, axis=1, keepdims=True)
+    return np.asarray(centered / np.where(lengths > 0, lengths, 1))

@@ -15,7 +15,7 @@ from laplaceconfidence.validation import must_be
 MISSING = -1
 """The code of a label that was not given."""
 
-_LARGEST_WHOLE_FLOAT = 2.0**53  # beyond it neighbouring integers share one float
+_LARGEST_WHOLE_FLOAT = 2.0**53  # beyond it neighboring integers share one float
 
 
 @dataclass(frozen=True, slots=True, eq=False)

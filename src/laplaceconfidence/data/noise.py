@@ -46,7 +46,7 @@ def add_noise(
     - ``"asymmetric"``: a share ``rate`` of each class in ``mapping`` is taken for the class it maps to;
       CIFAR-10 and CIFAR-100 need no mapping;
     - ``"pair"``: a share ``rate`` is taken for the next class;
-    - ``"instance"``: the features (or images) decide who is mislabelled and as what;
+    - ``"instance"``: the features (or images) decide who is mislabeled and as what;
     - ``"matrix"``: row i of ``matrix`` holds the probabilities of the labels that true class i is given.
     """
     check_choice(kind, "kind", NOISE_KINDS)

@@ -21,7 +21,7 @@ def with_classes_of(dataset: NoisyDataset, other: NoisyDataset, parameter: str =
     if unknown := sorted(present - code_of.keys()):
         known = ", ".join(repr(name) for name in other.class_names[:10])
         known += ", ..." * (other.n_classes > 10)
-        raise must_be(parameter, f"labelled with the classes {known}", unknown[0])
+        raise must_be(parameter, f"labeled with the classes {known}", unknown[0])
     codes = np.array([*(code_of.get(name, MISSING) for name in dataset.class_names), MISSING])
 
     def moved(labels: IntArray | None) -> IntArray | None:

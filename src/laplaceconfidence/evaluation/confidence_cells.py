@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from laplaceconfidence.arrays import FloatArray
-from laplaceconfidence.audit.evidence import build_case
+from laplaceconfidence.auditing.evidence import build_case
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING

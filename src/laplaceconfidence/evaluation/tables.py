@@ -138,7 +138,7 @@ class Table:
         return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
-def summarise(values: Iterable[float]) -> Summary | None:
+def summarize(values: Iterable[float]) -> Summary | None:
     """Mean and sample standard deviation; ``None`` of nothing."""
     known = [value for value in values if math.isfinite(value)]
     if not known:
@@ -158,7 +158,7 @@ def build_tables(
             value = outcome.scores.get(metric.name)
             if outcome.cell.task == task and value is not None:
                 values.setdefault((outcome.cell.contender, outcome.cell.noise), []).append(value)
-        entries = {key: found for key, own in values.items() if (found := summarise(own)) is not None}
+        entries = {key: found for key, own in values.items() if (found := summarize(own)) is not None}
         columns = tuple(Noise.parse(noise) for noise in noises)
         tables.append(Table(task, metric, tuple(contenders), columns, entries))
     return tables

@@ -14,7 +14,7 @@ from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 
 MARK = ".laplaceconfidence-export"  # only folders with this file are ever replaced
-UNLABELLED = "_unlabelled"
+UNLABELED = "_unlabelled"
 _LONGEST_NAME = 200  # bytes
 
 
@@ -61,7 +61,7 @@ def _fill(folder: Path, dataset: NoisyDataset, copy: bool) -> int:
     taken: set[str] = set()
     n_lost = 0
     for row, code in enumerate(dataset.labels.tolist()):
-        label = UNLABELLED if code == MISSING else folder_name(dataset.class_names[code])
+        label = UNLABELED if code == MISSING else folder_name(dataset.class_names[code])
         target = folder / label / _free_name(label, _file_name(dataset, row), taken)
         target.parent.mkdir(exist_ok=True)
         if dataset.sources is None:

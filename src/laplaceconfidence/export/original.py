@@ -12,7 +12,7 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.exceptions import DataFormatError, LaplaceConfidenceError
-from laplaceconfidence.records.judgements import Judgements
+from laplaceconfidence.records.judgments import Judgments
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Original:
     lost: str | None = None
 
 
-def original_of(judged: Judgements) -> Original:
+def original_of(judged: Judgments) -> Original:
     """The data with features and all; where it cannot be found, what the run itself remembers of it."""
     source = judged.run.record.source.get("source")
     if not isinstance(source, str):
@@ -49,7 +49,7 @@ def original_of(judged: Judgements) -> Original:
     return Original(chosen, path if path.exists() and (is_whole or path.is_dir()) else None, options)
 
 
-def _check_same(dataset: NoisyDataset, judged: Judgements, source: str) -> None:
+def _check_same(dataset: NoisyDataset, judged: Judgments, source: str) -> None:
     if dataset.class_names != judged.class_names or not np.array_equal(dataset.labels, judged.given):
         raise _changed(source, "its labels are not those that the audit judged")
 
@@ -61,7 +61,7 @@ def _changed(source: str, how: str) -> DataFormatError:
     )
 
 
-def _remembered(judged: Judgements) -> NoisyDataset:
+def _remembered(judged: Judgments) -> NoisyDataset:
     """Ids, labels and texts or paths; features are not kept by a run."""
     record = judged.run.record
     labels = [None if code == MISSING else record.class_values[code] for code in judged.given.tolist()]

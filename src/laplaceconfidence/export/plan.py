@@ -10,7 +10,7 @@ import numpy as np
 from laplaceconfidence.arrays import BoolArray, IntArray
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
-from laplaceconfidence.records.judgements import Judgements
+from laplaceconfidence.records.judgments import Judgments
 from laplaceconfidence.review.decisions import SETTLES_LABEL, Decision
 from laplaceconfidence.review.store import read_decisions
 from laplaceconfidence.validation import check_choice, check_real, must_be
@@ -51,7 +51,7 @@ class ExportPlan:
     "dropped" (the sample is left out).
     """
 
-    judged: Judgements
+    judged: Judgments
     policy: Policy
     codes: IntArray  # (n,) new label codes
     is_kept: BoolArray  # (n,) whether the sample stays in the data set
@@ -89,7 +89,7 @@ def plan_export(
         at_least=0,
         at_most=1,
     )
-    judged = Judgements.of(run)
+    judged = Judgments.of(run)
     decisions = {decision.row: decision for decision in read_decisions(run.folder, run.record)}
     codes, is_kept = judged.given.copy(), np.ones(len(judged), dtype=bool)
     for row, decision in decisions.items():
@@ -100,7 +100,7 @@ def plan_export(
     unseen = np.ones(len(judged), dtype=bool)
     unseen[list(decisions)] = False
     if chosen == "reviewed-then-confident":
-        wanted = judged.flagged | (~judged.is_labelled & fill_missing)
+        wanted = judged.flagged | (~judged.is_labeled & fill_missing)
         taken = wanted & unseen & (judged.probability >= least)
         codes[taken] = judged.suggested[taken]
     elif chosen == "drop":
@@ -112,7 +112,7 @@ def plan_export(
 
 
 def _trail(
-    judged: Judgements, decisions: dict[int, Decision], codes: IntArray, is_kept: BoolArray, least: float
+    judged: Judgments, decisions: dict[int, Decision], codes: IntArray, is_kept: BoolArray, least: float
 ) -> pd.DataFrame:
     import pandas as pd
 

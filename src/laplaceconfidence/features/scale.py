@@ -23,7 +23,7 @@ def unit_length(features: FloatArray) -> FloatArray:
 def principal_axes(features: FloatArray, n_components: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean (d,), the axes of largest variance (d, n_components) and the variances along them.
 
-    Exact, through the d x d covariance: for tall matrices this beats a randomised SVD and needs no seed.
+    Exact, through the d x d covariance: for tall matrices this beats a randomized SVD and needs no seed.
     The sign of every axis is fixed (its largest entry is positive), so results do not depend on LAPACK.
     """
     n, d = features.shape

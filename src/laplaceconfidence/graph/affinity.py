@@ -1,4 +1,4 @@
-"""How much neighbours say to each other: a symmetric, weighted graph and its normalised form."""
+"""How much neighbors say to each other: a symmetric, weighted graph and its normalized form."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.exceptions import InvalidInputError
-from laplaceconfidence.graph.neighbours import Neighbours
+from laplaceconfidence.graph.neighbors import Neighbors
 from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import check_choice, must_be
 
 GRAPH_KINDS = ("similarity", "cosine_distance", "distance")
 
 
-def symmetric_affinity(neighbours: Neighbours) -> sparse.csr_array:
-    """A = max(W, W^T) of the neighbours' similarities clipped at 0, without a diagonal."""
+def symmetric_affinity(neighbors: Neighbors) -> sparse.csr_array:
+    """A = max(W, W^T) of the neighbors' similarities clipped at 0, without a diagonal."""
     with stage("affinity"):
-        n, k = neighbours.indices.shape
-        weights = np.maximum(neighbours.similarities, 0).ravel()
-        columns = neighbours.indices.astype(np.int32).ravel()
+        n, k = neighbors.indices.shape
+        weights = np.maximum(neighbors.similarities, 0).ravel()
+        columns = neighbors.indices.astype(np.int32).ravel()
         if (speaking := weights > 0).all():
             row_ends = np.arange(0, n * k + 1, k, dtype=np.int32)
         else:
@@ -33,7 +33,7 @@ def symmetric_affinity(neighbours: Neighbours) -> sparse.csr_array:
 def affinity_from_knn_graph(
     knn_graph: Any, n_samples: int, *, kind: str = "similarity", dtype: Any = np.float32
 ) -> sparse.csr_array:
-    """The symmetric affinity of a neighbour graph the user brings.
+    """The symmetric affinity of a neighbor graph the user brings.
 
     ``kind`` says what its stored values are: "similarity", "cosine_distance" (turned into 1 - d) or any other
     "distance" (turned into exp(-d^2 / 2 s^2) with s the median stored distance). A stored zero is an edge
@@ -52,7 +52,7 @@ def affinity_from_knn_graph(
     return _symmetric(graph)
 
 
-def normalised(affinity: sparse.csr_array, degree: FloatArray) -> sparse.csr_array:
+def normalized(affinity: sparse.csr_array, degree: FloatArray) -> sparse.csr_array:
     """S = D^-1/2 A D^-1/2."""
     scale = (1 / np.sqrt(degree)).astype(affinity.dtype)
     data = affinity.data * scale[affinity.indices]
@@ -61,7 +61,7 @@ def normalised(affinity: sparse.csr_array, degree: FloatArray) -> sparse.csr_arr
 
 
 def degrees(affinity: sparse.csr_array) -> FloatArray:
-    """D = A 1 in float64; a node without neighbours gets 1, so that it keeps its own label."""
+    """D = A 1 in float64; a node without neighbors gets 1, so that it keeps its own label."""
     total = np.asarray(affinity.sum(axis=1, dtype=np.float64)).ravel()
     total[total <= 0] = 1.0
     return total

@@ -1,6 +1,6 @@
-"""Approximate neighbours through an inverted file (IVF) whose recall is measured, not hoped for.
+"""Approximate neighbors through an inverted file (IVF) whose recall is measured, not hoped for.
 
-Samples lie in cells around centres, and a query looks only into the cells nearest to it. Three things make
+Samples lie in cells around centers, and a query looks only into the cells nearest to it. Three things make
 this fast on a CPU: queries run in the order of their cells, so that a cell stays in the cache; wide features
 are searched along their first principal axes and only the candidates found there are compared in full; and
 a query looks into the fewest cells that reach the wanted recall on a sample of queries answered exactly.
@@ -42,14 +42,14 @@ class InvertedFile:
         n, d = coarse.shape
         # Finding the nearest cells costs n_cells a query, scanning them n / n_cells: both must grow slowly.
         n_cells = max(1, int(500 * (n / 50_000) ** 0.6))
-        centres = faiss.IndexFlatL2(d)
-        index = faiss.IndexIVFFlat(centres, d, n_cells, faiss.METRIC_L2)
+        centers = faiss.IndexFlatL2(d)
+        index = faiss.IndexIVFFlat(centers, d, n_cells, faiss.METRIC_L2)
         index.cp.niter = 4  # rough cells are good enough
         index.cp.max_points_per_centroid = 20
         index.cp.min_points_per_centroid = 1  # faiss prints a warning otherwise
         index.cp.seed = seed
         index.train(coarse)
-        cells = centres.search(coarse, 1)[1][:, 0]
+        cells = centers.search(coarse, 1)[1][:, 0]
         order = np.argsort(cells, kind="stable")
         points = points[order]
         coarse = points if n_axes is None else coarse[order]
@@ -84,7 +84,7 @@ class InvertedFile:
         n = len(self.points)
         indices = np.empty((n, k), dtype=np.int64)
         similarities = np.empty((n, k), dtype=np.float32)
-        with stage("neighbours", total=n) as advance:
+        with stage("neighbors", total=n) as advance:
             for start in range(0, n, QUERIES_AT_ONCE):
                 rows = np.arange(start, min(start + QUERIES_AT_ONCE, n))
                 found, similar = without_self(rows, *self.search(rows, k + 1, n_candidates))
@@ -99,7 +99,7 @@ class InvertedFile:
         rows = np.sort(rng.choice(n, size=min(RECALL_QUERIES, n), replace=False))
         exact = faiss.IndexFlatIP(self.points.shape[1])
         exact.add(self.points)
-        # A point as similar as the k-th true neighbour is as good as it: duplicates tie.
+        # A point as similar as the k-th true neighbor is as good as it: duplicates tie.
         accepted = exact.search(self.points[rows], k)[0][:, -1:] - 1e-6
         cells, recall = 0, 0.0
         while recall < target and cells < self.index.nlist:
@@ -112,7 +112,7 @@ class InvertedFile:
         return recall
 
 
-def approximate_neighbours(
+def approximate_neighbors(
     points: FloatArray, k: int, target_recall: float, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray, float, IntArray]:
     """The k most similar other samples of every sample, how similar they are, the recall that was measured,

@@ -1,7 +1,7 @@
 """An audit on disk: ``audit.json``, ``issues.csv``, ``issues.parquet`` and ``evidence.parquet``.
 
 ``issues`` is the ranked table, a row a sample. ``evidence`` holds, in the order of the data, the most
-probable classes of every sample and the neighbours that were heard most: what reports and reviews show.
+probable classes of every sample and the neighbors that were heard most: what reports and reviews show.
 Images that exist in memory only are kept as ``pictures.npy``; the data itself, if asked for, as ``data.npz``.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from laplaceconfidence.arrays import IntArray
-from laplaceconfidence.audit.result import AuditResult
+from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.files import replacing, write_json
@@ -67,7 +67,7 @@ class AuditRecord:
     estimator: str
     settings: dict[str, Any]  # of the estimator, its seed as 'random_state', and 'threshold'
     n_samples: int
-    n_labelled: int
+    n_labeled: int
     n_classes: int
     n_features: int | None
     n_issues: int
@@ -77,9 +77,9 @@ class AuditRecord:
     n_near_duplicates: int | None = None
     n_conflicting_duplicates: int | None = None
     n_leaked: int | None = None  # None where there was no test set
-    search: str | None = None  # how neighbours were searched: "exact", "ivf", or no search at all
+    search: str | None = None  # how neighbors were searched: "exact", "ivf", or no search at all
     n_neighbors: int | None = None  # as really used
-    recall: float | None = None  # share of the true neighbours found, as measured
+    recall: float | None = None  # share of the true neighbors found, as measured
     n_iter: int | None = None
     residual: float | None = None
     converged: bool | None = None
@@ -104,7 +104,7 @@ class AuditRun:
 
     @cached_property
     def evidence(self) -> pd.DataFrame:
-        """Most probable classes and loudest neighbours of every sample, in the order of the data."""
+        """Most probable classes and loudest neighbors of every sample, in the order of the data."""
         return _read_parquet(self.folder / "evidence.parquet", ("top_classes",), self.record.n_samples)
 
     @cached_property
@@ -190,7 +190,7 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
         estimator=result.estimator_name,
         settings={name: _plain(value) for name, value in result.settings.items()},
         n_samples=len(dataset),
-        n_labelled=int((dataset.labels != MISSING).sum()),
+        n_labeled=int((dataset.labels != MISSING).sum()),
         n_classes=dataset.n_classes,
         n_features=None if dataset.features is None else dataset.features.shape[1],
         n_issues=result.n_issues,

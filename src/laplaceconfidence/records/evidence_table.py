@@ -1,4 +1,4 @@
-"""The evidence behind an audit, small enough to keep: top classes and loudest neighbours of every sample."""
+"""The evidence behind an audit, small enough to keep: top classes and loudest neighbors of every sample."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.audit.explain import asks_neighbours
-from laplaceconfidence.audit.result import AuditResult
+from laplaceconfidence.auditing.explain import asks_neighbors
+from laplaceconfidence.auditing.result import AuditResult
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TOP_CLASSES = 5
-TOP_NEIGHBOURS = 10
+TOP_NEIGHBORS = 10
 ROWS_AT_ONCE = 8_192
 
 
 def evidence_of(result: AuditResult) -> pd.DataFrame:
     """One row a sample in the order of the data.
 
-    ``top_classes`` (codes) with ``top_probabilities``; and, where neighbours were asked, the loudest
-    ``neighbours`` (rows) with ``similarities`` and ``weights`` (shares of all that was said), and
-    ``n_neighbours``, how many there were.
+    ``top_classes`` (codes) with ``top_probabilities``; and, where neighbors were asked, the loudest
+    ``neighbors`` (rows) with ``similarities`` and ``weights`` (shares of all that was said), and
+    ``n_neighbors``, how many there were.
     """
     import pandas as pd
 
     classes, probabilities = top_classes(result.distributions)
     columns = {"top_classes": list(classes), "top_probabilities": list(probabilities)}
-    if not asks_neighbours(result.estimator, result.dataset):
+    if not asks_neighbors(result.estimator, result.dataset):
         return pd.DataFrame(columns)
     heard = [result.voices.of(row) for row in range(len(result.dataset))]
     return pd.DataFrame(
         {
             **columns,
-            "neighbours": [rows[:TOP_NEIGHBOURS].astype(np.int32) for rows, _, _ in heard],
-            "similarities": [values[:TOP_NEIGHBOURS].astype(np.float32) for _, values, _ in heard],
-            "weights": [weights[:TOP_NEIGHBOURS].astype(np.float32) for _, _, weights in heard],
-            "n_neighbours": np.array([len(rows) for rows, _, _ in heard], dtype=np.int32),
+            "neighbors": [rows[:TOP_NEIGHBORS].astype(np.int32) for rows, _, _ in heard],
+            "similarities": [values[:TOP_NEIGHBORS].astype(np.float32) for _, values, _ in heard],
+            "weights": [weights[:TOP_NEIGHBORS].astype(np.float32) for _, _, weights in heard],
+            "n_neighbors": np.array([len(rows) for rows, _, _ in heard], dtype=np.int32),
         }
     )
 

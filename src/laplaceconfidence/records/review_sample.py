@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from laplaceconfidence.arrays import IntArray
-from laplaceconfidence.audit.random_sample import labelled_rows_at_random
-from laplaceconfidence.audit.verified_file import ID, VERIFIED_LABEL
+from laplaceconfidence.auditing.random_sample import labeled_rows_at_random
+from laplaceconfidence.auditing.verified_file import ID, VERIFIED_LABEL
 from laplaceconfidence.files import replacing
 
 if TYPE_CHECKING:
@@ -43,6 +43,6 @@ def is_filled_in(path: Path) -> bool:
 
 
 def sample_first(labels: IntArray, sample: tuple[int, ...]) -> IntArray:
-    """Labelled rows in an order drawn at random that begins with the sample."""
+    """Labeled rows in an order drawn at random that begins with the sample."""
     drawn = np.array(sample, dtype=np.int64)
-    return np.concatenate([drawn, labelled_rows_at_random(labels, leave_out=sample)])
+    return np.concatenate([drawn, labeled_rows_at_random(labels, leave_out=sample)])

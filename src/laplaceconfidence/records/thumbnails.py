@@ -20,7 +20,7 @@ from laplaceconfidence.data.images import load_thumbnail
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.files import replacing
 from laplaceconfidence.records.audit_run import AuditRun
-from laplaceconfidence.records.judgements import Judgements
+from laplaceconfidence.records.judgments import Judgments
 
 CACHE = "thumbnails"
 _LARGEST_DRAWING = 64  # pixels; up to this, images are kept exactly, beyond it as photographs
@@ -37,16 +37,16 @@ class EncodedPicture:
 class Thumbnails:
     """The pictures of the samples of an audit."""
 
-    def __init__(self, judgements: Judgements, *, cache: bool = True) -> None:
-        self._judgements = judgements
-        self._stored = judgements.run.pictures
-        self._root = data_folder(judgements.run)
-        self._cache = judgements.run.folder / CACHE if cache else None
+    def __init__(self, judgments: Judgments, *, cache: bool = True) -> None:
+        self._judgments = judgments
+        self._stored = judgments.run.pictures
+        self._root = data_folder(judgments.run)
+        self._cache = judgments.run.folder / CACHE if cache else None
 
     @property
     def are_pictures(self) -> bool:
         """Whether the samples are images at all."""
-        return bool(self._stored) or self._judgements.run.record.source_kind == "image"
+        return bool(self._stored) or self._judgments.run.record.source_kind == "image"
 
     def of(self, row: int, longest: int) -> EncodedPicture | None:
         """The picture of a sample; ``None`` where there is none, or it moved, vanished or is no image."""
@@ -68,15 +68,15 @@ class Thumbnails:
 
     def listed_file(self, row: int) -> Path | None:
         """The image file of a sample, if it is there and no link leads out of its folder."""
-        sources = self._judgements.sources
-        if sources is None or self._judgements.run.record.source_kind != "image" or not sources[row]:
+        sources = self._judgments.sources
+        if sources is None or self._judgments.run.record.source_kind != "image" or not sources[row]:
             return None
         return file_within(Path(os.path.normpath(sources[row])), self._root)
 
     def n_lost(self) -> int:
         """How many of the listed image files cannot be found any more."""
-        sources = self._judgements.sources
-        if sources is None or self._judgements.run.record.source_kind != "image":
+        sources = self._judgments.sources
+        if sources is None or self._judgments.run.record.source_kind != "image":
             return 0
         return sum(not os.path.isfile(source) for source in sources)  # noqa: PTH113 - four times as fast
 
@@ -110,7 +110,7 @@ def encoded(image: ByteImages) -> EncodedPicture:
     """Small images as PNG, exactly as they are; larger ones as JPEG."""
     from PIL import Image
 
-    if image.shape[2] <= 2:  # grey, perhaps with transparency
+    if image.shape[2] <= 2:  # gray, perhaps with transparency
         image = image[:, :, 0]
     picture = Image.fromarray(np.ascontiguousarray(image))
     buffer = io.BytesIO()

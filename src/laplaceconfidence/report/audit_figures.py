@@ -8,7 +8,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.records.judgements import Judgements
+from laplaceconfidence.records.judgments import Judgments
 from laplaceconfidence.report.drawing import Drawing, Theme, new_figure
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ CLASSES_WITH_NUMBERS = 16
 LONGEST_NAME = 18
 
 
-def confidence_histogram(judged: Judgements) -> Drawing:
+def confidence_histogram(judged: Judgments) -> Drawing:
     """How many labels have which confidence, flagged ones apart."""
-    confidence = judged.confidence[judged.is_labelled]
-    flagged = judged.flagged[judged.is_labelled]
+    confidence = judged.confidence[judged.is_labeled]
+    flagged = judged.flagged[judged.is_labeled]
 
     def draw(theme: Theme) -> Figure:
         figure, (axes,) = new_figure(5.2, 2.5)
@@ -50,7 +50,7 @@ def confidence_histogram(judged: Judgements) -> Drawing:
     return Drawing("confidence", "How far the labels can be trusted", alt, draw)
 
 
-def confusion(judged: Judgements) -> Drawing:
+def confusion(judged: Judgments) -> Drawing:
     """Flagged labels by given and suggested class, the worst classes first."""
     counts = flagged_counts(judged)
     order = worst_classes(counts)[:MOST_CLASSES]
@@ -71,10 +71,10 @@ def confusion(judged: Judgements) -> Drawing:
     most = f" Most often {names[top[0]]} is taken for {names[top[1]]}, {part[top]:,} times." if top else ""
     left_out = f" {more} classes with fewer are left out." if more > 0 else ""
     alt = f"Table of given against suggested class of the flagged labels.{most}{left_out}"
-    return Drawing("confusion", "What is labelled as what", alt, draw)
+    return Drawing("confusion", "What is labeled as what", alt, draw)
 
 
-def flagged_counts(judged: Judgements) -> IntArray:
+def flagged_counts(judged: Judgments) -> IntArray:
     """(C, C) flagged labels by given and suggested class."""
     n_classes = len(judged.class_names)
     counted = judged.flagged & (judged.given != MISSING)
@@ -94,7 +94,7 @@ def shortened(name: str) -> str:
 
 
 def draw_matrix(axes: Axes, counts: IntArray, names: list[str], theme: Theme) -> None:
-    """Counts as shades of one colour, zero left blank; numbers where there is room for them."""
+    """Counts as shades of one color, zero left blank; numbers where there is room for them."""
     from matplotlib.patches import Rectangle
 
     n, most = len(names), max(1, int(counts.max(initial=0)))

@@ -9,13 +9,13 @@ import numpy as np
 
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
-from laplaceconfidence.records.judgements import Judgements
+from laplaceconfidence.records.judgments import Judgments
 from laplaceconfidence.records.thumbnails import Thumbnails
 from laplaceconfidence.report.audit_figures import confidence_histogram, confusion, flagged_counts
 from laplaceconfidence.report.drawing import Drawing, data_uri
 
 SUSPECTS = 48
-NEIGHBOURS = 6
+NEIGHBORS = 6
 PICTURE, SMALL_PICTURE = 224, 80  # pixels of the longer side
 SHORT_TEXT = 280
 LONG_TEXT = 20_000
@@ -31,7 +31,7 @@ class AuditPage:
 
 
 def audit_page(run: AuditRun) -> AuditPage:
-    judged = Judgements.of(run)
+    judged = Judgments.of(run)
     thumbnails = Thumbnails(judged, cache=False)
     drawings = [confidence_histogram(judged)]
     if len(judged.suspects):
@@ -55,19 +55,19 @@ def audit_page(run: AuditRun) -> AuditPage:
     return AuditPage(drawings, content)
 
 
-def headline(judged: Judgements) -> str:
+def headline(judged: Judgments) -> str:
     """How many labels are probably wrong, of how many, and how far to believe it."""
-    n_labelled, n_flagged = int(judged.is_labelled.sum()), len(judged.suspects)
+    n_labeled, n_flagged = int(judged.is_labeled.sum()), len(judged.suspects)
     if n_flagged == 0:
-        return f"None of {n_labelled:,} labels looks wrong."
+        return f"None of {n_labeled:,} labels looks wrong."
     verb = "is" if n_flagged == 1 else "are"
-    sentence = f"{n_flagged:,} of {n_labelled:,} labels ({n_flagged / n_labelled:.1%}) {verb} probably wrong"
+    sentence = f"{n_flagged:,} of {n_labeled:,} labels ({n_flagged / n_labeled:.1%}) {verb} probably wrong"
     return f"{sentence}; of those, {judged.expected_precision:.0%} are expected to be really wrong."
 
 
-def _facts(judged: Judgements) -> list[tuple[str, str]]:
+def _facts(judged: Judgments) -> list[tuple[str, str]]:
     record = judged.run.record
-    n_missing = record.n_samples - record.n_labelled
+    n_missing = record.n_samples - record.n_labeled
     facts = [
         ("samples", f"{record.n_samples:,}"),
         ("classes", f"{record.n_classes:,}"),
@@ -79,13 +79,13 @@ def _facts(judged: Judgements) -> list[tuple[str, str]]:
     return facts
 
 
-def _classes(judged: Judgements) -> list[dict[str, Any]]:
+def _classes(judged: Judgments) -> list[dict[str, Any]]:
     """One row a class, the largest share of flagged labels first."""
     counts = flagged_counts(judged)
-    n_given = np.bincount(judged.given[judged.is_labelled], minlength=len(judged.class_names))
+    n_given = np.bincount(judged.given[judged.is_labeled], minlength=len(judged.class_names))
     sums = np.bincount(
-        judged.given[judged.is_labelled],
-        weights=judged.confidence[judged.is_labelled],
+        judged.given[judged.is_labeled],
+        weights=judged.confidence[judged.is_labeled],
         minlength=len(judged.class_names),
     )
     moved = counts.copy()
@@ -107,7 +107,7 @@ def _classes(judged: Judgements) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -row["share"])
 
 
-def _pairs(judged: Judgements) -> list[dict[str, Any]]:
+def _pairs(judged: Judgments) -> list[dict[str, Any]]:
     counts = flagged_counts(judged)
     np.fill_diagonal(counts, 0)
     order = np.argsort(-counts, axis=None, kind="stable")[: int((counts > 0).sum())]
@@ -116,7 +116,7 @@ def _pairs(judged: Judgements) -> list[dict[str, Any]]:
     return [{"given": names[old], "suggested": names[new], "n": int(counts[old, new])} for old, new in pairs]
 
 
-def _suspect(judged: Judgements, thumbnails: Thumbnails, row: int) -> dict[str, Any]:
+def _suspect(judged: Judgments, thumbnails: Thumbnails, row: int) -> dict[str, Any]:
     return {
         "rank_id": str(judged.ids[row]),
         "given": judged.name(int(judged.given[row])),
@@ -124,7 +124,7 @@ def _suspect(judged: Judgements, thumbnails: Thumbnails, row: int) -> dict[str, 
         "probability": float(judged.probability[row]),
         "confidence": float(judged.confidence[row]),
         **_look(judged, thumbnails, row, PICTURE),
-        "neighbours": [
+        "neighbors": [
             {
                 "id": str(judged.ids[near.row]),
                 "label": judged.name(int(judged.given[near.row])),
@@ -132,12 +132,12 @@ def _suspect(judged: Judgements, thumbnails: Thumbnails, row: int) -> dict[str, 
                 "similarity": near.similarity,
                 **_look(judged, thumbnails, near.row, SMALL_PICTURE),
             }
-            for near in judged.neighbours(row, NEIGHBOURS)
+            for near in judged.neighbors(row, NEIGHBORS)
         ],
     }
 
 
-def _look(judged: Judgements, thumbnails: Thumbnails, row: int, longest: int) -> dict[str, Any]:
+def _look(judged: Judgments, thumbnails: Thumbnails, row: int, longest: int) -> dict[str, Any]:
     """Picture or text of a sample; a picture that is gone leaves a note."""
     picture = thumbnails.of(row, longest) if thumbnails.are_pictures else None
     text = None

@@ -39,7 +39,7 @@ def metric_drawing(table: Table) -> Drawing | None:
                 yerr=[scale * (summary.deviation or 0.0) for _, summary in known],
                 fmt=_MARKS[index % len(_MARKS)],
                 color=PALETTE[index % len(PALETTE)],
-                # Colours come again after the seventh: those marks are hollow.
+                # Colors come again after the seventh: those marks are hollow.
                 markerfacecolor="none" if index >= len(PALETTE) else None,
                 markersize=5.5,
                 elinewidth=1.3,

@@ -1,7 +1,7 @@
 """How figures look, and how they become SVG for the page and PDF and PNG for papers.
 
-In the page a figure takes its colours from the page's style sheet, so that it is right in light and in dark:
-it is drawn in stand-in colours, which become CSS variables in the SVG.
+In the page a figure takes its colors from the page's style sheet, so that it is right in light and in dark:
+it is drawn in stand-in colors, which become CSS variables in the SVG.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart.
+# Okabe and Ito's colors, which people with any color vision can tell apart.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999")
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """The colours that depend on what a figure is shown on."""
+    """The colors that depend on what a figure is shown on."""
 
     ink: str
     soft: str
@@ -124,7 +124,7 @@ def _settings(theme: Theme, salt: str) -> Iterator[None]:
 
 
 def _for_page(svg: str, name: str) -> str:
-    """Only the element itself, with ids of its own and colours and fonts of the page."""
+    """Only the element itself, with ids of its own and colors and fonts of the page."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

@@ -28,10 +28,10 @@ def accuracy_curves(run: TrainingRun) -> Drawing | None:
 
     def draw(theme: Theme) -> Figure:
         figure, (axes,) = new_figure(5.2, 2.6)
-        for (words, (rounds, values)), colour, style in zip(
+        for (words, (rounds, values)), color, style in zip(
             curves.items(), (theme.trusted, theme.suspect), ("-", "--"), strict=False
         ):
-            axes.plot(rounds, 100 * values, style, color=colour, label=words, linewidth=1.8)
+            axes.plot(rounds, 100 * values, style, color=color, label=words, linewidth=1.8)
         _by_round(axes)
         axes.set_ylabel("accuracy in %")
         axes.legend()
@@ -54,11 +54,11 @@ def loss_curves(run: TrainingRun) -> Drawing | None:
 
     def draw(theme: Theme) -> Figure:
         figure, (axes,) = new_figure(5.2, 2.4)
-        colours, styles = (theme.trusted, theme.suspect, *PALETTE), ("-", "--", ":", "-.")
+        colors, styles = (theme.trusted, theme.suspect, *PALETTE), ("-", "--", ":", "-.")
         for index, (network, losses) in enumerate(sorted(by_network.items())):
             means = [float(np.mean(values)) for values in losses.values()]
             axes.plot(
-                list(losses), means, styles[index % 4], color=colours[index % 9], label=f"network {network}"
+                list(losses), means, styles[index % 4], color=colors[index % 9], label=f"network {network}"
             )
         _by_round(axes)
         axes.set_ylabel("training loss")

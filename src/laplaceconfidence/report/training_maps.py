@@ -22,7 +22,7 @@ _MARKS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 
 
 def feature_maps(run: TrainingRun) -> Drawing | None:
-    """t-SNE of the features before and after training, coloured by true (or given) label."""
+    """t-SNE of the features before and after training, colored by true (or given) label."""
     features, refined = run.features, run.refined_labels
     if features is None or refined is None:
         return None
@@ -94,7 +94,7 @@ def embedded(features: FloatArray) -> FloatArray:
 
 
 def _write_names(axes: Axes, points: FloatArray, classes: StrArray, theme: Theme) -> None:
-    """Each name on the sample in the midst of its class: no colour has to be looked up."""
+    """Each name on the sample in the midst of its class: no color has to be looked up."""
     for name in np.unique(classes):
         own = points[classes == name]
         x, y = own[np.argmin(np.abs(own - np.median(own, axis=0)).sum(axis=1))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def share(value: float | None) -> str:
-    """A share in per cent; what is nearly none or nearly all is not rounded to it.
+    """A share in percent; what is nearly none or nearly all is not rounded to it.
 
     >>> share(0.416), share(0.99999), share(0.0001), share(1.0), share(None)
     ('41.6%', '>99.9%', '<0.1%', '100.0%', '–')

@@ -24,7 +24,7 @@ class Decision:
     label: int | None  # code of the label that was decided on, where one was
     who: str
     at: str  # time in UTC, ISO 8601
-    queue: str  # where it was decided: worst, random, unlabelled or bulk
+    queue: str  # where it was decided: worst, random, unlabeled or bulk
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Samples, neighbours and progress as the page shows them: plain values for JSON."""
+"""Samples, neighbors and progress as the page shows them: plain values for JSON."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import numpy as np
 
 from laplaceconfidence.confidence.calibration import LogOddsCalibration
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.records.judgements import Neighbour
+from laplaceconfidence.records.judgments import Neighbor
 from laplaceconfidence.records.thumbnails import Thumbnails
-from laplaceconfidence.review.desk import SHOWN_NEIGHBOURS, Progress, ReviewDesk
 from laplaceconfidence.review.estimates import FEWEST_TO_CALIBRATE
+from laplaceconfidence.review.session import SHOWN_NEIGHBORS, Progress, ReviewSession
 
 CHARACTERS_AT_ONCE = 5_000
 CHARACTERS_ON_A_TILE = 160
 
 
 class Describer:
-    """Puts into words and numbers what the desk knows."""
+    """Puts into words and numbers what the session knows."""
 
-    def __init__(self, desk: ReviewDesk, thumbnails: Thumbnails) -> None:
-        self._desk = desk
-        self._judged = desk.judged
+    def __init__(self, session: ReviewSession, thumbnails: Thumbnails) -> None:
+        self._session = session
+        self._judged = session.judged
         self._has_pictures = thumbnails.are_pictures
 
     def tile(self, row: int, most_characters: int = CHARACTERS_ON_A_TILE) -> dict[str, Any]:
         """A sample in short."""
         judged = self._judged
-        decision = self._desk.decision(row)
+        decision = self._session.decision(row)
         return {
             "row": row,
             "id": str(judged.ids[row]),
@@ -64,8 +64,8 @@ class Describer:
                 {"name": judged.name(code), "probability": _number(p), "code": code}
                 for code, p in judged.top_classes(row)
             ],
-            "neighbours": [
-                self._neighbour(row, neighbour) for neighbour in judged.neighbours(row, SHOWN_NEIGHBOURS)
+            "neighbors": [
+                self._neighbor(row, neighbor) for neighbor in judged.neighbors(row, SHOWN_NEIGHBORS)
             ],
         }
 
@@ -98,15 +98,15 @@ class Describer:
             return None
         return str(judged.sources[row])[:most]
 
-    def _neighbour(self, row: int, neighbour: Neighbour) -> dict[str, Any]:
+    def _neighbor(self, row: int, neighbor: Neighbor) -> dict[str, Any]:
         judged = self._judged
-        theirs, own = judged.given[neighbour.row], judged.given[row]
+        theirs, own = judged.given[neighbor.row], judged.given[row]
         about = judged.suggested[row] if own == MISSING else own
         speaks = "silent" if theirs == MISSING else "for" if theirs == about else "against"
         return {
-            **self.tile(neighbour.row),
-            "similarity": _number(neighbour.similarity),
-            "weight": _number(neighbour.weight),
+            **self.tile(neighbor.row),
+            "similarity": _number(neighbor.similarity),
+            "weight": _number(neighbor.weight),
             "speaks": speaks,
         }
 

@@ -9,7 +9,7 @@ from laplaceconfidence.confidence.calibration import LogOddsCalibration
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.review.decisions import SETTLES_LABEL
-from laplaceconfidence.review.desk import ReviewDesk
+from laplaceconfidence.review.session import ReviewSession
 from laplaceconfidence.review.store import FILE, read_decisions
 
 
@@ -28,13 +28,13 @@ def review_outcome(run: AuditRun) -> ReviewOutcome:
         raise RunFolderError(
             f"{run.folder} has no decisions: review it first with 'laplaceconfidence review {run.folder}'."
         )
-    desk = ReviewDesk(run)
+    session = ReviewSession(run)
     try:
-        calibration = desk.progress().calibration
-        drawn = {int(row) for row in desk.random_sample().rows}
-        ids = desk.judged.ids
+        calibration = session.progress().calibration
+        drawn = {int(row) for row in session.random_sample().rows}
+        ids = session.judged.ids
     finally:
-        desk.close()
+        session.close()
     values = run.record.class_values
     labels = {
         str(ids[decision.row]): None if decision.label is None else values[decision.label]

@@ -10,9 +10,9 @@ import numpy as np
 
 from laplaceconfidence.arrays import BoolArray, IntArray
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.records.judgements import Judgements
+from laplaceconfidence.records.judgments import Judgments
 
-View = Literal["worst", "random", "unlabelled"]
+View = Literal["worst", "random", "unlabeled"]
 Show = Literal["undecided", "decided", "all"]
 SEARCHED_CHARACTERS = 2_000  # of every text, from its beginning
 
@@ -31,14 +31,14 @@ class Wanted:
 class Queues:
     """The suspects worst first, all labels in random order, and the samples without a label."""
 
-    def __init__(self, judgements: Judgements) -> None:
-        self._judged = judgements
-        missing = np.flatnonzero(~judgements.is_labelled)
-        surest_first = np.argsort(-judgements.probability[missing], kind="stable")
+    def __init__(self, judgments: Judgments) -> None:
+        self._judged = judgments
+        missing = np.flatnonzero(~judgments.is_labeled)
+        surest_first = np.argsort(-judgments.probability[missing], kind="stable")
         self.rows_of: dict[View, IntArray] = {
-            "worst": judgements.suspects,
-            "random": judgements.random_order,
-            "unlabelled": missing[surest_first],
+            "worst": judgments.suspects,
+            "random": judgments.random_order,
+            "unlabeled": missing[surest_first],
         }
         self._found = lru_cache(maxsize=32)(self._search)
         self._texts: list[Any] | None = None

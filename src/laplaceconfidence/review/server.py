@@ -16,10 +16,10 @@ from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 from laplaceconfidence.records.thumbnails import Thumbnails
 from laplaceconfidence.review.describe import Describer
-from laplaceconfidence.review.desk import ReviewDesk
 from laplaceconfidence.review.guard import Access, Guard
 from laplaceconfidence.review.pictures_ahead import PicturesAhead
 from laplaceconfidence.review.queues import Show, View, Wanted
+from laplaceconfidence.review.session import ReviewSession
 from laplaceconfidence.review.store import BusyStoreError, StaleDecisionError
 
 TILES_ON_A_PAGE = 50
@@ -79,19 +79,19 @@ class BulkRequest(_Strict):
     who: Who
 
 
-def create_app(desk: ReviewDesk, access: Access, *, reviewer: str) -> Guard:
+def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guard:
     """The application: the page itself, what it asks for, and the guard in front of it."""
     app = FastAPI(title="LaplaceConfidence review", docs_url=None, redoc_url=None, openapi_url=None)
-    judged = desk.judged
+    judged = session.judged
     thumbnails = Thumbnails(judged)
-    describer = Describer(desk, thumbnails)
+    describer = Describer(session, thumbnails)
     ahead = PicturesAhead(lambda row: thumbnails.of(row, SIZES["large"]))
     n_lost = thumbnails.n_lost()
     templates = Environment(
         loader=PackageLoader("laplaceconfidence.review"), autoescape=select_autoescape(default=True)
     )
     app.mount("/static", StaticFiles(directory=_HERE / "static"))
-    _report_errors(app, describer, desk)
+    _report_errors(app, describer, session)
 
     def look_ahead(rows: IntArray) -> None:
         if thumbnails.are_pictures:
@@ -103,8 +103,8 @@ def create_app(desk: ReviewDesk, access: Access, *, reviewer: str) -> Guard:
 
     def shown(wanted: Wanted, row: int | None) -> dict[str, Any]:
         """A sample with its place in the queue, and how far the review is."""
-        progress = desk.progress()
-        rows = desk.queues.rows(wanted, desk.is_decided)
+        progress = session.progress()
+        rows = session.queues.rows(wanted, session.is_decided)
         position = None
         if row is not None and len(at := (rows == row).nonzero()[0]):
             position = int(at[0]) + 1
@@ -122,7 +122,7 @@ def create_app(desk: ReviewDesk, access: Access, *, reviewer: str) -> Guard:
         html = templates.get_template("page.html").render(
             folder=judged.run.folder.absolute().name,
             record=record,
-            n_unlabelled=int((~judged.is_labelled).sum()),
+            n_unlabeled=int((~judged.is_labeled).sum()),
         )
         return HTMLResponse(html, headers={"Cache-Control": "no-store"})
 
@@ -135,37 +135,37 @@ def create_app(desk: ReviewDesk, access: Access, *, reviewer: str) -> Guard:
         queue: QueueRequest, after: int | None = None, direction: Annotated[int, Query(ge=-1, le=1)] = 1
     ) -> dict[str, Any]:
         wanted = queue.wanted()
-        return shown(wanted, desk.queues.step(wanted, desk.is_decided, after, direction))
+        return shown(wanted, session.queues.step(wanted, session.is_decided, after, direction))
 
     @app.post("/api/sample/{row}")
     def sample(row: int, queue: QueueRequest) -> dict[str, Any]:
-        return shown(queue.wanted(), desk.check_row(row))
+        return shown(queue.wanted(), session.check_row(row))
 
     @app.get("/api/text/{row}")
     def text(row: int, start: Annotated[int, Query(ge=0)] = 0) -> dict[str, Any]:
-        return {"text": describer.text_from(desk.check_row(row), start)}
+        return {"text": describer.text_from(session.check_row(row), start)}
 
     @app.post("/api/grid")
     def grid(queue: QueueRequest, page: Annotated[int, Query(ge=0)] = 0) -> dict[str, Any]:
-        rows = desk.queues.rows(queue.wanted(), desk.is_decided)
+        rows = session.queues.rows(queue.wanted(), session.is_decided)
         part = rows[page * TILES_ON_A_PAGE : (page + 1) * TILES_ON_A_PAGE]
         return {
             "tiles": [describer.tile(int(row)) for row in part],
             "n_in_queue": len(rows),
             "n_pages": -(-len(rows) // TILES_ON_A_PAGE),
-            "progress": describer.progress(desk.progress()),
+            "progress": describer.progress(session.progress()),
         }
 
     @app.get("/api/pairs")
     def pairs(view: View = "worst") -> list[dict[str, Any]]:
         return [
             {"given": given, "suggested": suggested, "n": n, "n_left": left}
-            for given, suggested, n, left in desk.queues.pairs(view, desk.is_decided, MOST_PAIRS)
+            for given, suggested, n, left in session.queues.pairs(view, session.is_decided, MOST_PAIRS)
         ]
 
     @app.post("/api/decisions")
     def decide(request: DecisionRequest) -> dict[str, Any]:
-        desk.decide(
+        session.decide(
             request.row,
             request.verdict,
             label=request.label,
@@ -174,21 +174,21 @@ def create_app(desk: ReviewDesk, access: Access, *, reviewer: str) -> Guard:
             queue=request.queue.view,
         )
         wanted = request.queue.wanted()
-        row = desk.queues.step(wanted, desk.is_decided, request.row, 1)
+        row = session.queues.step(wanted, session.is_decided, request.row, 1)
         return {"stored": describer.tile(request.row), **shown(wanted, row)}
 
     @app.post("/api/decisions/many")
     def decide_many(request: ManyRequest) -> dict[str, Any]:
         rows = [(row, version) for row, version in request.rows]
-        made = desk.decide_many(rows, request.verdict, who=request.who, queue=request.queue.view)
+        made = session.decide_many(rows, request.verdict, who=request.who, queue=request.queue.view)
         return {
             "stored": [describer.tile(decision.row) for decision in made],
-            "progress": describer.progress(desk.progress()),
+            "progress": describer.progress(session.progress()),
         }
 
     @app.post("/api/undo")
     def undo(request: UndoRequest) -> dict[str, Any]:
-        undone = desk.undo(who=request.who)
+        undone = session.undo(who=request.who)
         row = undone[0].row if len(undone) == 1 else None
         return {"n_undone": len(undone), **shown(request.queue.wanted(), row)}
 
@@ -196,8 +196,8 @@ def create_app(desk: ReviewDesk, access: Access, *, reviewer: str) -> Guard:
     def preview(
         given: int, suggested: int, min_probability: Annotated[float, Query(ge=0, le=1)]
     ) -> dict[str, Any]:
-        bulk = desk.bulk(given, suggested, min_probability)
-        surest = desk.bulk(given, suggested, 0).rows[:1]
+        bulk = session.bulk(given, suggested, min_probability)
+        surest = session.bulk(given, suggested, 0).rows[:1]
         return {
             "n": len(bulk.rows),
             "surest": float(judged.probability[surest[0]]) if len(surest) else None,
@@ -207,16 +207,16 @@ def create_app(desk: ReviewDesk, access: Access, *, reviewer: str) -> Guard:
 
     @app.post("/api/bulk")
     def take(request: BulkRequest) -> JSONResponse:
-        bulk = desk.bulk(request.given, request.suggested, request.min_probability)
+        bulk = session.bulk(request.given, request.suggested, request.min_probability)
         if bulk.fingerprint != request.fingerprint:
             message = "Somebody decided on some of these in the meantime. Nothing was stored: look again."
             return JSONResponse({"message": message}, status_code=409)
-        made = desk.take_bulk(bulk, who=request.who)
-        return JSONResponse({"n_stored": len(made), "progress": describer.progress(desk.progress())})
+        made = session.take_bulk(bulk, who=request.who)
+        return JSONResponse({"n_stored": len(made), "progress": describer.progress(session.progress())})
 
     @app.get("/picture/{size}/{row}")
     def picture(size: str, row: int) -> Response:
-        found = thumbnails.of(desk.check_row(row), SIZES[size]) if size in SIZES else None
+        found = thumbnails.of(session.check_row(row), SIZES[size]) if size in SIZES else None
         if found is None:
             return Response(status_code=404)
         headers = {"Cache-Control": "private, max-age=3600"}
@@ -225,7 +225,7 @@ def create_app(desk: ReviewDesk, access: Access, *, reviewer: str) -> Guard:
     return Guard(app, access)
 
 
-def _report_errors(app: FastAPI, describer: Describer, desk: ReviewDesk) -> None:
+def _report_errors(app: FastAPI, describer: Describer, session: ReviewSession) -> None:
     """Our own errors as answers that the page can show."""
 
     def answer(status: int) -> Callable[[Request, Exception], JSONResponse]:
@@ -233,7 +233,7 @@ def _report_errors(app: FastAPI, describer: Describer, desk: ReviewDesk) -> None
 
     def stale(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, StaleDecisionError)
-        sample = describer.sample(error.current.row, desk.progress().calibration)
+        sample = describer.sample(error.current.row, session.progress().calibration)
         return JSONResponse({"message": str(error), "sample": sample}, status_code=409)
 
     app.add_exception_handler(InvalidInputError, answer(422))

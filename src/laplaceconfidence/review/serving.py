@@ -53,13 +53,13 @@ def serve(
         raise MissingDependencyError(
             f"The review page needs {error.name}: pip install 'laplaceconfidence[review]'"
         ) from error
-    from laplaceconfidence.review.desk import ReviewDesk
+    from laplaceconfidence.review.session import ReviewSession
 
     listener = listening_socket(host, port)
     access = Access(host, int(listener.getsockname()[1]))
-    desk = ReviewDesk(run)
+    session = ReviewSession(run)
     try:
-        app = create_app(desk, access, reviewer=reviewer)
+        app = create_app(session, access, reviewer=reviewer)
         settings = uvicorn.Config(
             app,
             log_level="warning",
@@ -76,4 +76,4 @@ def serve(
         server.run(sockets=[listener])
     finally:
         listener.close()
-        desk.close()
+        session.close()

@@ -63,7 +63,7 @@ def conjugate_gradient(
     max_iter: int = 30,
     n_jobs: int | None = None,
 ) -> Solution:
-    """Solve (I - alpha S) X = B; ``graph`` is the normalised S, so the matrix is positive definite.
+    """Solve (I - alpha S) X = B; ``graph`` is the normalized S, so the matrix is positive definite.
 
     A column stops when its residual is below ``tol`` times its right-hand side. The recursive residual that
     decides this drifts in float32, so the residual reported is computed from the solution itself.

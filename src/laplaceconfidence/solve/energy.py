@@ -1,4 +1,4 @@
-"""The Laplacian energy of a labelling: how neighbours disagree, and how far it is from the given labels."""
+"""The Laplacian energy of a labeling: how neighbors disagree, and how far it is from the given labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def laplacian_energy(graph: sparse.csr_array, alpha: float, labels: FloatArray, 
     """Q(Y) = 1/2 tr(Y^T (I - S) Y) + mu/2 |Y - Y_given|^2 with mu = 1/alpha - 1: eq. 4 of the paper.
 
     The first term is 1/4 sum_ij A_ij |y_i/sqrt(d_i) - y_j/sqrt(d_j)|^2 (plus |y_i|^2 / 2 of isolated nodes).
-    The paper writes 1/2 and normalises A a second time; with 1/4 and the plain A the minimum is exactly
+    The paper writes 1/2 and normalizes A a second time; with 1/4 and the plain A the minimum is exactly
     the solution of the paper's linear system, times 1 - alpha.
     """
     disagreement = np.sum(labels * (labels - graph @ labels), dtype=np.float64)

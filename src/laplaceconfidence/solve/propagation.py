@@ -1,6 +1,6 @@
 """Labels spread over a graph: the solution of (I - alpha S) Y = Y_given, class by class in chunks.
 
-A node of weight w counts as w copies of the same sample: its label is heard w times by its neighbours. With
+A node of weight w counts as w copies of the same sample: its label is heard w times by its neighbors. With
 W = diag(w), the solution that all copies share is Y = W^-1/2 G, where
 
     (I - alpha D^-1/2 (W^1/2 A W^1/2 + max(W - I, 0) E) D^-1/2) G = W^1/2 Y_given,
@@ -16,13 +16,13 @@ import numpy as np
 from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.graph.affinity import degrees, normalised
+from laplaceconfidence.graph.affinity import degrees, normalized
 from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 from laplaceconfidence.solve.energy import EnergyChange, laplacian_energy
 from laplaceconfidence.stages import stage
 
 _CLASSES_AT_ONCE = 32  # more no longer fit into the cache and are slower
-_CACHE_BYTES = 4 * 2**20  # vectors beyond this gain from a numbering that keeps neighbours together
+_CACHE_BYTES = 4 * 2**20  # vectors beyond this gain from a numbering that keeps neighbors together
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def propagate_labels(
 ) -> Propagation:
     """Solve for every class; ``codes`` are the given labels, -1 where a node has none.
 
-    ``order`` is a numbering of the nodes in which neighbours are near each other; it saves time on large
+    ``order`` is a numbering of the nodes in which neighbors are near each other; it saves time on large
     graphs and changes nothing else.
     """
     dtype = affinity.dtype
@@ -103,10 +103,10 @@ def propagate_labels(
 def _weighted_graph(
     affinity: sparse.csr_array, node_weights: FloatArray | None, self_similarity: FloatArray | None
 ) -> tuple[FloatArray, sparse.csr_array]:
-    """Degrees with all copies counted, and the symmetric normalised graph."""
+    """Degrees with all copies counted, and the symmetric normalized graph."""
     if node_weights is None:
         degree = degrees(affinity)
-        return degree, normalised(affinity, degree)
+        return degree, normalized(affinity, degree)
     n = affinity.shape[0]
     own = np.ones(n) if self_similarity is None else self_similarity
     to_copies = np.maximum(node_weights - 1, 0) * own
@@ -116,7 +116,7 @@ def _weighted_graph(
     weighted = sparse.csr_array(affinity, copy=True)
     weighted.data *= root[weighted.indices] * np.repeat(root, np.diff(weighted.indptr))
     weighted = (weighted + sparse.diags_array(to_copies.astype(affinity.dtype))).tocsr()
-    return degree, normalised(weighted, degree)
+    return degree, normalized(weighted, degree)
 
 
 def _renumbered(affinity: sparse.csr_array, order: IntArray) -> sparse.csr_array:
@@ -144,7 +144,7 @@ def _undo_weights(
     node_weights: FloatArray,
     alpha: float,
 ) -> None:
-    """From G back to Y in place; a node of weight 0 listens to its neighbours but says nothing."""
+    """From G back to Y in place; a node of weight 0 listens to its neighbors but says nothing."""
     heard = node_weights > 0
     solution[heard] /= np.sqrt(node_weights[heard])[:, None].astype(solution.dtype)
     if heard.all():
@@ -153,5 +153,5 @@ def _undo_weights(
     solution[silent] = 0
     message = solution * (node_weights / np.sqrt(degree))[:, None].astype(solution.dtype)
     solution[silent] = alpha * (affinity[silent] @ message) / np.sqrt(degree[silent])[:, None]
-    labelled = silent[codes[silent] >= 0]
-    solution[labelled, codes[labelled]] += 1
+    labeled = silent[codes[silent] >= 0]
+    solution[labeled, codes[labeled]] += 1

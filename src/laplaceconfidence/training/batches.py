@@ -13,7 +13,7 @@ from laplaceconfidence.training.seeds import derived_generator
 def split_into_batches(rows: Tensor, batch_size: int) -> list[Tensor]:
     """Consecutive batches of ``rows``; a last one below an eighth of ``batch_size`` joins the one before it.
 
-    Batch normalisation cannot take a batch of one, and every process needs a share of each batch.
+    Batch normalization cannot take a batch of one, and every process needs a share of each batch.
     """
     batches = list(torch.split(rows, batch_size))
     if len(batches) > 1 and len(batches[-1]) < max(2, batch_size // 8):

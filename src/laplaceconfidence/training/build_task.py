@@ -29,13 +29,13 @@ _STATISTICS_FROM = 10_000  # samples at most; 512 where they are not in memory
 
 def split_validation(labels: IntArray, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
     """Rows to train on and rows to hold out: ``fraction`` of those that have a label, chosen at random."""
-    labelled = np.flatnonzero(labels != MISSING)
-    n_held_out = round(fraction * len(labelled))
-    if n_held_out >= len(labelled):
+    labeled = np.flatnonzero(labels != MISSING)
+    n_held_out = round(fraction * len(labeled))
+    if n_held_out >= len(labeled):
         raise must_be(
-            "validation_fraction", f"small enough to train on something ({len(labelled)} labels)", fraction
+            "validation_fraction", f"small enough to train on something ({len(labeled)} labels)", fraction
         )
-    chosen = np.random.default_rng(derived_seed(seed, "validation")).permutation(labelled)[:n_held_out]
+    chosen = np.random.default_rng(derived_seed(seed, "validation")).permutation(labeled)[:n_held_out]
     held_out = np.sort(chosen)
     kept = np.setdiff1d(np.arange(len(labels)), held_out)
     return torch.from_numpy(kept), torch.from_numpy(held_out)
@@ -102,7 +102,7 @@ def _module_builder(
             torch.manual_seed(seed)
             # A module of the user's keeps its weights in the first network: they may be pretrained.
             module = build_module(
-                network, n_classes, shape, reinitialise=number > 0, feature_layer=feature_layer
+                network, n_classes, shape, reinitialize=number > 0, feature_layer=feature_layer
             )
             if heads := method.heads(feature_count(module, shape), n_classes):
                 module.heads.update(heads)

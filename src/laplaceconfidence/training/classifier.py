@@ -19,12 +19,12 @@ from laplaceconfidence.training.augment.protocol import Augmentation
 from laplaceconfidence.training.build_task import build_task
 from laplaceconfidence.training.describe import described
 from laplaceconfidence.training.distributed import Team
-from laplaceconfidence.training.inputs import ImageSize, TrainingData, training_data, unlabelled_samples
+from laplaceconfidence.training.inputs import ImageSize, TrainingData, training_data, unlabeled_samples
 from laplaceconfidence.training.loop import Loop, RoundListener
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.registry import build_method
 from laplaceconfidence.training.networks.registry import NetworkSpec
-from laplaceconfidence.training.results import final_results, summarise, write_results
+from laplaceconfidence.training.results import final_results, summarize, write_results
 from laplaceconfidence.training.run_folder import RunFolder, stored_settings
 from laplaceconfidence.training.samples import Samples
 from laplaceconfidence.training.seeds import root_seed
@@ -267,7 +267,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         return self._task.observe(network, self._settings, rows, samples).features
 
     def _samples(self, X: Any) -> Samples:
-        samples = unlabelled_samples(
+        samples = unlabeled_samples(
             X, self._task.device, n_workers=self.n_workers, image_size=self.image_size
         )
         if samples.shape != self._task.samples.shape:
@@ -281,7 +281,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = data.class_values
         self.confidence_ = results.confidence
         self.refined_labels_ = data.class_values[results.refined]
-        self.summary_ = summarise(loop)
+        self.summary_ = summarize(loop)
         self.networks_ = [network.module.backbone for network in loop.task.networks]
         if len(loop.task.samples.shape) == 1:
             self.n_features_in_ = loop.task.samples.shape[0]
@@ -318,7 +318,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             classes=data.class_values,
         )
         if found.class_names != data.class_names:
-            raise must_be("test", f"labelled with the classes {data.class_names}", found.class_names)
+            raise must_be("test", f"labeled with the classes {data.class_names}", found.class_names)
         return TestSet(found.samples, found.labels)
 
     def _open_folder(

@@ -42,7 +42,7 @@ def observe(
     probabilities: list[Tensor] = []
     with stage("features", total=len(rows)) as advance, torch.no_grad(), autocast(settings, device):
         for inputs in samples.batches(batches, seed=settings.seed):
-            outputs = network.outputs(views.normalised(inputs))
+            outputs = network.outputs(views.normalized(inputs))
             features.append(outputs.features)
             probabilities.append(outputs.logits.softmax(dim=1))
             advance(len(inputs))

@@ -72,10 +72,10 @@ class Guards:
             warnings.warn(message, TrainingWarning, stacklevel=2)
 
 
-def check_batches(smallest: int, normalises_batches: bool) -> None:
-    """Stop before batch normalisation fails on a batch of one."""
-    if normalises_batches and smallest < 2:
+def check_batches(smallest: int, normalizes_batches: bool) -> None:
+    """Stop before batch normalization fails on a batch of one."""
+    if normalizes_batches and smallest < 2:
         raise TrainingStopped(
-            "A batch of one sample cannot be normalised by the network's BatchNorm layers. Use a "
+            "A batch of one sample cannot be normalized by the network's BatchNorm layers. Use a "
             "'batch_size' of at least 2 for each process, and at least 2 samples."
         )

@@ -76,7 +76,7 @@ def training_data(
     return _encoded_data(samples, encoded)
 
 
-def unlabelled_samples(
+def unlabeled_samples(
     X: Any, device: torch.device, *, n_workers: int, image_size: ImageSize = None
 ) -> Samples:
     """Samples to predict for; labels, where there are some, are not looked at."""

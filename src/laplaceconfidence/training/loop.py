@@ -158,18 +158,18 @@ class Loop:
         n_steps = len(next(iter(batches.values())))
         check_batches(
             min(len(batch) for stream in batches.values() for batch in stream) // self.task.team.size,
-            any(self.task.networks[network].normalises_batches for network in phase.trains),
+            any(self.task.networks[network].normalizes_batches for network in phase.trains),
         )
         with stage(str(phase), total=n_steps) as advance:
             advance(progress.step)
             for step in steps(self.task, self.problem, progress, phase, plan, batches):
-                loss = self._optimise(step)
+                loss = self._optimize(step)
                 advance(1)
                 self._look_up(loss, phase)
 
     # Steps
 
-    def _optimise(self, step: Step) -> Tensor:
+    def _optimize(self, step: Step) -> Tensor:
         optimizers = [self._optimizers[network] for network in step.phase.trains]
         for optimizer in optimizers:
             optimizer.zero_grad(set_to_none=True)

@@ -27,7 +27,7 @@ def uniform_prior_divergence(mean_prediction: Tensor) -> Tensor:
 
 
 def sharpen(probabilities: Tensor, power: float) -> Tensor:
-    """p^power, normalised: 1 leaves the distribution alone, more lowers its entropy.
+    """p^power, normalized: 1 leaves the distribution alone, more lowers its entropy.
 
     The paper writes p^(1/T) and means this; see REFERENCE, section 2.
     """

@@ -74,13 +74,13 @@ class Network:
         self.module.train(mode)
 
     @property
-    def normalises_batches(self) -> bool:
-        """Whether a batch of one sample would fail: batch normalisation needs two."""
+    def normalizes_batches(self) -> bool:
+        """Whether a batch of one sample would fail: batch normalization needs two."""
         return bool(self._norms())
 
     @contextmanager
     def frozen_statistics(self) -> Iterator[None]:
-        """Leave the running statistics of batch normalisation alone; batches are normalised as ever."""
+        """Leave the running statistics of batch normalization alone; batches are normalized as ever."""
         norms = self._norms()
         before = [norm.momentum for norm in norms]
         for norm in norms:
@@ -96,10 +96,10 @@ class Network:
 
 
 def build_module(
-    spec: NetworkSpec, n_classes: int, input_shape: Shape, *, reinitialise: bool, feature_layer: str | None
+    spec: NetworkSpec, n_classes: int, input_shape: Shape, *, reinitialize: bool, feature_layer: str | None
 ) -> HeadedNetwork:
     """The network of ``spec`` with weights from torch's global generator, without heads."""
-    backbone = build_network(spec, n_classes, input_shape, reinitialise=reinitialise)
+    backbone = build_network(spec, n_classes, input_shape, reinitialize=reinitialize)
     return HeadedNetwork(backbone, feature_layer)
 
 

@@ -56,7 +56,7 @@ def refined_labels(labels: IntArray, confidence: FloatArray, probabilities: Floa
     return refined
 
 
-def summarise(loop: Loop) -> dict[str, Any]:
+def summarize(loop: Loop) -> dict[str, Any]:
     """The run in a few numbers. Test accuracies are reported; nothing was chosen by them."""
     history, best = loop.progress.history, loop.progress.best
     summary: dict[str, Any] = {

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.exceptions import DataFormatError, LaplaceConfidenceWarning, RunFolderError
 from laplaceconfidence.files import differences, replacing, write_json
-from laplaceconfidence.sole_writer import SoleWriter
+from laplaceconfidence.folder_lock import FolderLock
 from laplaceconfidence.training.checkpoint import read_checkpoint, write_checkpoint
 
 
@@ -38,7 +38,7 @@ class RunFolder:
 
     def __init__(self, path: str | Path, settings: Mapping[str, Any]) -> None:
         self.path = Path(path)
-        self._sole_writer = SoleWriter(self.path)
+        self._folder_lock = FolderLock(self.path)
         try:
             self._prepare(json.loads(json.dumps(settings)))  # as read back: tuples become lists
         except BaseException:
@@ -47,7 +47,7 @@ class RunFolder:
 
     def close(self) -> None:
         """Let other processes go on with the run."""
-        self._sole_writer.close()
+        self._folder_lock.close()
 
     def _prepare(self, resolved: dict[str, Any]) -> None:
         with _disk_errors(self.path):

@@ -1,4 +1,4 @@
-"""How the loop trains, whatever the method: optimiser, schedule, batches, device, precision, seed."""
+"""How the loop trains, whatever the method: optimizer, schedule, batches, device, precision, seed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TrainingSettings:
         return self.learning_rate * self.drop_factor ** sum(round >= start for start in starts)
 
     def build_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
-        """An optimiser of all weights of ``module``."""
+        """An optimizer of all weights of ``module``."""
         if self.optimizer == "adam":
             return torch.optim.Adam(
                 module.parameters(),

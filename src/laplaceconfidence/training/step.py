@@ -31,15 +31,15 @@ class Batch:
 
     def plain(self) -> Tensor:
         """The inputs as a network takes them, not augmented."""
-        return self.views.normalised(self._own(self.inputs))
+        return self.views.normalized(self._own(self.inputs))
 
     def weak(self) -> Tensor:
         """A weakly augmented view."""
-        return self.views.normalised(self._own(self.views.weak(self.inputs, self.generator)))
+        return self.views.normalized(self._own(self.views.weak(self.inputs, self.generator)))
 
     def strong(self) -> Tensor:
         """A strongly augmented view (which begins with a weak one)."""
-        return self.views.normalised(self._own(self.views.strong(self.inputs, self.generator)))
+        return self.views.normalized(self._own(self.views.strong(self.inputs, self.generator)))
 
     def _own(self, values: Tensor) -> Tensor:
         return self.team.own_rows(values) if self.whole else values

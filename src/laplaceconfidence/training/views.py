@@ -1,4 +1,4 @@
-"""From raw inputs to what a network takes: weak and strong views, then normalisation, on the device."""
+"""From raw inputs to what a network takes: weak and strong views, then normalization, on the device."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FEATURE_VIEWS: dict[str, Callable[[], Augmentation]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Views:
-    """How inputs are augmented and normalised. Shapes: images (b, c, h, w), feature vectors (b, d)."""
+    """How inputs are augmented and normalized. Shapes: images (b, c, h, w), feature vectors (b, d)."""
 
     weak: Augmentation
     strong: Augmentation  # the weak view included
@@ -47,7 +47,7 @@ class Views:
     deviation: Tensor
     channels_last: bool = False
 
-    def normalised(self, inputs: Tensor) -> Tensor:
+    def normalized(self, inputs: Tensor) -> Tensor:
         """Inputs on the scale a network learns well from; bytes count as [0, 1]."""
         values = inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs.float()
         values = (values - self.mean) / self.deviation

@@ -17,7 +17,7 @@ PILLOW_OPERATIONS: dict[str, Callable[[Image.Image, float, int], Image.Image]] =
     "posterize": lambda image, magnitude, fill: ImageOps.posterize(image, int(magnitude)),
     "sharpness": lambda image, magnitude, fill: ImageEnhance.Sharpness(image).enhance(magnitude),
     "solarize": lambda image, magnitude, fill: ImageOps.solarize(image, magnitude),
-    "rotate": lambda image, magnitude, fill: image.rotate(magnitude, fillcolor=grey(image, fill)),
+    "rotate": lambda image, magnitude, fill: image.rotate(magnitude, fillcolor=gray(image, fill)),
     "shear_x": lambda image, magnitude, fill: affine(image, (1, magnitude, 0, 0, 1, 0), fill),
     "shear_y": lambda image, magnitude, fill: affine(image, (1, 0, 0, magnitude, 1, 0), fill),
     "translate_x": lambda image, magnitude, fill: affine(
@@ -31,11 +31,11 @@ PILLOW_OPERATIONS: dict[str, Callable[[Image.Image, float, int], Image.Image]] =
 
 def affine(image: Image.Image, matrix: tuple[float, ...], fill: int) -> Image.Image:
     return image.transform(
-        image.size, Image.Transform.AFFINE, matrix, Image.Resampling.NEAREST, fillcolor=grey(image, fill)
+        image.size, Image.Transform.AFFINE, matrix, Image.Resampling.NEAREST, fillcolor=gray(image, fill)
     )
 
 
-def grey(image: Image.Image, level: int) -> int | tuple[int, ...]:
+def gray(image: Image.Image, level: int) -> int | tuple[int, ...]:
     return level if image.mode == "L" else (level,) * 3
 
 

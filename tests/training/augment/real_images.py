@@ -9,7 +9,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 CIFAR = Path(__file__).parents[4] / "shared" / "data" / "cifar10_images.npz"
-KINDS = ("digits", "large_digits", "colour_digits", "cifar")
+KINDS = ("digits", "large_digits", "color_digits", "cifar")
 
 
 def real_images(kind: str, n: int = 40) -> torch.Tensor:

@@ -41,7 +41,7 @@ def test_the_own_part_can_be_kept_the_larger() -> None:
     assert min(weights) >= 0.5
 
 
-@pytest.mark.parametrize("kind", ["digits", "colour_digits"])
+@pytest.mark.parametrize("kind", ["digits", "color_digits"])
 def test_cutmix_targets_count_the_pixels_of_each_image(kind: str) -> None:
     n, (height, width) = 6, real_images(kind).shape[2:]
     channels = real_images(kind).shape[1]
@@ -56,7 +56,7 @@ def test_cutmix_targets_count_the_pixels_of_each_image(kind: str) -> None:
 
 
 def test_cutmix_pixels_stay_where_they_were() -> None:
-    images = real_images("colour_digits", 10)
+    images = real_images("color_digits", 10)
     before = images.clone()
     mixed, targets = CutMix()(images, one_hot(10), seeded(5))
     partner = (targets - one_hot(10) * targets.diagonal()).argmax(1)

@@ -11,7 +11,7 @@ from real_images import KINDS, real_images
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.training.augment.move import MOVES
 from laplaceconfidence.training.augment.operations import CODES, OPERATIONS, apply_operations
-from laplaceconfidence.training.augment.recolour import RECOLOURS
+from laplaceconfidence.training.augment.recolor import RECOLORS
 
 # Wider than any policy uses, and with the ends, where rounding and clipping change.
 RANGES = {
@@ -45,8 +45,8 @@ def test_every_operation_has_a_pillow_counterpart() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", RECOLOURS)
-def test_recolouring_is_pillows_to_the_grey_level(name: str, kind: str) -> None:
+@pytest.mark.parametrize("name", RECOLORS)
+def test_recoloring_is_pillows_to_the_gray_level(name: str, kind: str) -> None:
     images = real_images(kind)
     magnitudes = magnitudes_of(name, len(images))
     assert torch.equal(apply_one(images, name, magnitudes), by_pillow(images, name, magnitudes))
@@ -55,7 +55,7 @@ def test_recolouring_is_pillows_to_the_grey_level(name: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fill", [0, 128])
 @pytest.mark.parametrize("name", MOVES)
-def test_moving_is_pillows_nearest_neighbour_to_the_pixel(name: str, fill: int, kind: str) -> None:
+def test_moving_is_pillows_nearest_neighbor_to_the_pixel(name: str, fill: int, kind: str) -> None:
     images = real_images(kind)
     magnitudes = magnitudes_of(name, len(images))
     assert torch.equal(apply_one(images, name, magnitudes, fill), by_pillow(images, name, magnitudes, fill))
@@ -64,7 +64,7 @@ def test_moving_is_pillows_nearest_neighbour_to_the_pixel(name: str, fill: int, 
 @pytest.mark.parametrize("name", ["autocontrast", "equalize"])
 @settings(max_examples=50, deadline=None)
 @given(levels=st.lists(st.integers(0, 255), min_size=1, max_size=4), seed=st.integers(0, 2**16))
-def test_images_of_few_grey_levels_are_pillows_too(name: str, levels: list[int], seed: int) -> None:
+def test_images_of_few_gray_levels_are_pillows_too(name: str, levels: list[int], seed: int) -> None:
     values = np.random.default_rng(seed).choice(levels, (2, 3, 24, 24)).astype(np.uint8)
     images = torch.from_numpy(values)
     assert torch.equal(apply_one(images, name, np.zeros(2)), by_pillow(images, name, np.zeros(2)))
@@ -79,7 +79,7 @@ def test_tiny_images_are_pillows_too(name: str, shape: tuple[int, int]) -> None:
 
 
 def test_a_mixed_batch_is_each_image_on_its_own() -> None:
-    images = real_images("colour_digits", 60)
+    images = real_images("color_digits", 60)
     random = np.random.default_rng(2)
     codes = random.integers(len(OPERATIONS), size=len(images))
     magnitudes = np.array([magnitudes_of(OPERATIONS[code], 30)[random.integers(30)] for code in codes])
@@ -90,14 +90,14 @@ def test_a_mixed_batch_is_each_image_on_its_own() -> None:
 
 
 def test_the_given_images_are_left_alone() -> None:
-    images = real_images("colour_digits", 30)
+    images = real_images("color_digits", 30)
     before = images.clone()
     apply_operations(images, np.arange(30) % len(OPERATIONS), np.full(30, 4.0))
     assert torch.equal(images, before)
 
 
 def test_images_laid_out_channels_last_give_the_same() -> None:
-    images = real_images("colour_digits", 30)
+    images = real_images("color_digits", 30)
     codes, magnitudes = np.arange(30) % len(OPERATIONS), np.full(30, 0.3)
     other = images.contiguous(memory_format=torch.channels_last)
     assert torch.equal(
@@ -111,7 +111,7 @@ def test_an_empty_batch_stays_empty() -> None:
 
 
 @pytest.mark.parametrize("name", ["color", "contrast"])
-def test_channels_that_are_no_colours_are_refused(name: str) -> None:
+def test_channels_that_are_no_colors_are_refused(name: str) -> None:
     images = torch.zeros(2, 5, 8, 8, dtype=torch.uint8)
     with pytest.raises(InvalidInputError, match="5 channels"):
         apply_one(images, name, np.full(2, 0.5))

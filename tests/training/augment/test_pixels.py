@@ -23,7 +23,7 @@ def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-@pytest.mark.parametrize("kind", ["digits", "large_digits", "colour_digits"])
+@pytest.mark.parametrize("kind", ["digits", "large_digits", "color_digits"])
 @pytest.mark.parametrize("name", ALL)
 def test_shape_and_type_stay(name: str, kind: str) -> None:
     images = real_images(kind)
@@ -34,7 +34,7 @@ def test_shape_and_type_stay(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_one_seed_gives_one_batch_and_another_seed_another(name: str) -> None:
-    images = real_images("colour_digits")
+    images = real_images("color_digits")
     before = images.clone()
     first, again, other = (ALL[name](images, seeded(seed)) for seed in (3, 3, 4))
     assert torch.equal(first, again)
@@ -55,7 +55,7 @@ def test_nothing_but_the_generator_is_random(name: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("name", ON_BYTES)
 def test_floating_point_images_go_the_way_of_bytes(name: str, dtype: torch.dtype) -> None:
-    images = real_images("colour_digits")
+    images = real_images("color_digits")
     expected = ALL[name](images, seeded())
     result = ALL[name]((images / 255).to(torch.float32 if dtype == torch.bfloat16 else dtype), seeded())
     assert torch.equal((result * 255).round().to(torch.uint8), expected)
@@ -63,8 +63,8 @@ def test_floating_point_images_go_the_way_of_bytes(name: str, dtype: torch.dtype
 
 
 @pytest.mark.parametrize("name", ON_BYTES)
-def test_normalised_images_are_refused(name: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"values -\d.*normalise afterwards"):
+def test_normalized_images_are_refused(name: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"values -\d.*normalize afterwards"):
         ALL[name](torch.linspace(-1, 0, 2 * 3 * 8 * 8).view(2, 3, 8, 8), seeded())
     with pytest.raises(InvalidInputError, match=r"torch\.int64"):
         ALL[name](torch.zeros(2, 3, 8, 8, dtype=torch.int64), seeded())
@@ -83,6 +83,6 @@ def test_no_augmentation_takes_anything() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_batches_of_none_and_of_one(name: str) -> None:
-    images = real_images("colour_digits", 1)
+    images = real_images("color_digits", 1)
     assert ALL[name](images, seeded()).shape == images.shape
     assert ALL[name](images[:0], seeded()).shape == images[:0].shape

@@ -72,7 +72,7 @@ def test_cutout_covers_every_pixel_of_the_middle_equally_often() -> None:
 
 
 def test_cutout_of_nothing_changes_nothing() -> None:
-    images = real_images("colour_digits")
+    images = real_images("color_digits")
     assert torch.equal(Cutout(largest=0)(images, seeded()), images)
 
 
@@ -101,7 +101,7 @@ def test_randaugment_draws_three_operations_an_image_uniformly(drawn: Drawn) -> 
     assert abs(np.corrcoef(second, third)[0, 1]) < 0.05
 
 
-@pytest.mark.parametrize("kind", ["large_digits", "colour_digits"])
+@pytest.mark.parametrize("kind", ["large_digits", "color_digits"])
 def test_randaugment_is_pillows_operations_in_their_order(kind: str, drawn: Drawn) -> None:
     images = real_images(kind)
     result = RandAugment(cutout=None)(images, seeded())
@@ -109,7 +109,7 @@ def test_randaugment_is_pillows_operations_in_their_order(kind: str, drawn: Draw
 
 
 def test_randaugment_ends_with_cutout() -> None:
-    images = real_images("colour_digits")
+    images = real_images("color_digits")
     plain = RandAugment(cutout=None)(images, seeded())
     with_hole = RandAugment()(images, seeded())
     assert (with_hole[with_hole != plain] == 127).all()
@@ -148,7 +148,7 @@ def test_autoaugment_magnitudes_are_those_of_the_levels(drawn: Drawn) -> None:
     assert values("contrast") == pytest.approx([0.3, 0.4, 1.6, 1.7])
 
 
-@pytest.mark.parametrize("kind", ["large_digits", "colour_digits"])
+@pytest.mark.parametrize("kind", ["large_digits", "color_digits"])
 def test_autoaugment_is_pillows_operations_in_their_order(kind: str, drawn: Drawn) -> None:
     images = real_images(kind)
     result = AutoAugment(fill=77)(images, seeded())
@@ -156,7 +156,7 @@ def test_autoaugment_is_pillows_operations_in_their_order(kind: str, drawn: Draw
 
 
 def test_augmix_is_a_convex_mixture_of_the_image_and_its_chains(drawn: Drawn) -> None:
-    images = real_images("colour_digits", 12)
+    images = real_images("color_digits", 12)
     result = AugMix()(images, seeded())
     chains = by_hand(images.repeat(3, 1, 1, 1), drawn).view(3, *images.shape).double()
     parts = torch.cat([images[None].double(), chains])  # (4, batch, ...)
@@ -191,7 +191,7 @@ def test_augmix_of_one_short_chain_without_the_image_is_that_chain(
         return np.eye(size)[[size - 1] * n]
 
     monkeypatch.setattr(augmix, "dirichlet", all_weight_on_the_last)
-    images = real_images("colour_digits", 12)
+    images = real_images("color_digits", 12)
     assert torch.equal(AugMix(width=1, depth=2)(images, seeded()), by_hand(images, drawn))
 
 

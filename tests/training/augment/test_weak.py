@@ -33,7 +33,7 @@ def possible_views(image: np.ndarray, weak: WeakAugment) -> list[np.ndarray]:
     ids=str,
 )
 def test_every_view_is_a_crop_of_the_padded_image(weak: WeakAugment) -> None:
-    images = real_images("colour_digits", 20)
+    images = real_images("color_digits", 20)
     views = weak(images, torch.Generator().manual_seed(0)).numpy()
     for image, view in zip(images.numpy(), views, strict=True):
         assert any(np.array_equal(view, possible) for possible in possible_views(image, weak))
@@ -48,7 +48,7 @@ def test_all_crops_come_up_equally_often() -> None:
     assert counts.min() > 400  # 500 expected, standard deviation 22
 
 
-def test_floating_point_images_may_be_normalised() -> None:
+def test_floating_point_images_may_be_normalized() -> None:
     images = torch.randn(5, 3, 9, 9)
     assert WeakAugment(padding=0)(images, torch.Generator().manual_seed(1)).abs().sum() == pytest.approx(
         float(images.abs().sum())

@@ -74,7 +74,7 @@ def test_a_second_network_of_a_module_starts_elsewhere_and_the_seed_says_where()
 
     def second() -> SmallCNN:
         torch.manual_seed(5)
-        network = build_network(original, 10, (1, 8, 8), reinitialise=True)
+        network = build_network(original, 10, (1, 8, 8), reinitialize=True)
         assert isinstance(network, SmallCNN)
         return network
 
@@ -104,12 +104,12 @@ def test_attention_is_reset_too() -> None:
 
 def test_weights_that_nothing_resets_are_named() -> None:
     with pytest.warns(AdjustedSettingWarning, match="token"):
-        network = build_network(WithToken(), 3, (4,), reinitialise=True)
+        network = build_network(WithToken(), 3, (4,), reinitialize=True)
     assert torch.equal(network.token, torch.ones(4))
     only_token = WithToken()
     only_token.classifier = nn.Identity()
     with pytest.raises(InvalidInputError, match="reset_parameters"):
-        build_network(only_token, 4, (4,), reinitialise=True)
+        build_network(only_token, 4, (4,), reinitialize=True)
 
 
 def test_checking_leaves_no_trace() -> None:

@@ -46,7 +46,7 @@ export function look(sample, size) {
   if (!sample.picture) return element("div", { class: "look" }, element("div", { class: "lost" }, `sample ${sample.id}`));
   const image = element("img", {
     class: "picture", src: `/picture/${size}/${sample.row}`, loading: size === "tile" ? "lazy" : null,
-    alt: `picture of sample ${sample.id}, labelled ${label(sample.given)}`,
+    alt: `picture of sample ${sample.id}, labeled ${label(sample.given)}`,
   });
   const box = element("div", { class: "look" }, image);
   image.addEventListener("load", () => image.classList.toggle("coarse", image.naturalWidth <= 64));

@@ -18,7 +18,7 @@ export function showSample(answer, { decide, chooseOther, open }) {
   const box = element("div", { class: `card sample${words ? " text" : ""}`, "data-row": sample.row },
     words ? longText(sample) : look(sample, "large"),
     element("div", {}, where(answer), question(sample), classes(sample, decide), actions(sample, decide, chooseOther), verdict(sample)));
-  stage.replaceChildren(box, ...neighbours(sample, open));
+  stage.replaceChildren(box, ...neighbors(sample, open));
 }
 
 function where({ sample, position, n_in_queue: n }) {
@@ -33,8 +33,8 @@ function question(sample) {
   const given = element("span", { class: "given" }, label(sample.given));
   const suggested = element("span", { class: "suggested" }, label(sample.suggested));
   if (sample.given === null) return element("p", { class: "question" }, "No label was given. Is it ", suggested, "?");
-  if (sample.given === sample.suggested) return element("p", { class: "question" }, "Labelled ", given, ". Is that right?");
-  return element("p", { class: "question" }, "Labelled ", given, ". Is it rather ", suggested, "?");
+  if (sample.given === sample.suggested) return element("p", { class: "question" }, "Labeled ", given, ". Is that right?");
+  return element("p", { class: "question" }, "Labeled ", given, ". Is it rather ", suggested, "?");
 }
 
 function classes(sample, decide) {
@@ -71,15 +71,15 @@ function verdict(sample) {
     `${SAID[sample.verdict]}${result}, by ${who} on ${new Date(at).toLocaleString()}.`);
 }
 
-function neighbours(sample, open) {
-  if (!sample.neighbours.length) return [];
-  const tiles = sample.neighbours.map((near) => element("button", {
+function neighbors(sample, open) {
+  if (!sample.neighbors.length) return [];
+  const tiles = sample.neighbors.map((near) => element("button", {
     type: "button", class: `tile ${near.speaks}`, title: `Look at sample ${near.id}`, onclick: () => open(near.row),
   }, look(near, "tile"), element("span", { class: "caption" },
     element("b", { dir: "auto" }, label(near.given)), " ", element("span", { class: "p" }, `similarity ${near.similarity.toFixed(2)}`))));
-  const against = sample.neighbours.filter((near) => near.speaks === "against").length;
-  return [element("h3", {}, `Nearest neighbours: ${against} of ${tiles.length} carry another label than ${quoted(sample.given ?? sample.suggested)}`),
-    element("div", { class: `tiles neighbours${sample.text === null ? "" : " texts"}` }, tiles)];
+  const against = sample.neighbors.filter((near) => near.speaks === "against").length;
+  return [element("h3", {}, `Nearest neighbors: ${against} of ${tiles.length} carry another label than ${quoted(sample.given ?? sample.suggested)}`),
+    element("div", { class: `tiles neighbors${sample.text === null ? "" : " texts"}` }, tiles)];
 }
 
 function longText(sample) {

@@ -43,7 +43,7 @@ CIFAR10_POLICY = (
     (("translate_y", 0.7, 9), ("autocontrast", 0.9, 1)),
 )
 
-# The magnitude at level m is centre +- m * reach / 9; without a sign where the third entry is False.
+# The magnitude at level m is center +- m * reach / 9; without a sign where the third entry is False.
 _SCALES = {
     "brightness": (1.0, 0.9, True),
     "color": (1.0, 0.9, True),
@@ -68,18 +68,18 @@ class _Step:
 
     codes: IntArray
     probabilities: FloatArray
-    centres: FloatArray
+    centers: FloatArray
     reaches: FloatArray
     signed: BoolArray
 
 
 def _step(position: int) -> _Step:
     names, probabilities, levels = zip(*(sub_policy[position] for sub_policy in CIFAR10_POLICY), strict=True)
-    centres, reaches, signed = zip(*(_SCALES[name] for name in names), strict=True)
+    centers, reaches, signed = zip(*(_SCALES[name] for name in names), strict=True)
     return _Step(
         codes=np.array([CODES[name] for name in names]),
         probabilities=np.array(probabilities),
-        centres=np.array(centres),
+        centers=np.array(centers),
         reaches=np.array(reaches) * np.array(levels) / 9,
         signed=np.array(signed),
     )
@@ -93,7 +93,7 @@ class AutoAugment:
     """One of the 25 CIFAR-10 sub-policies per image, each of its two operations with its own probability.
 
     Brightness, color, contrast and sharpness change either way (1 +- 0.1 per level) and moves go either
-    way, as in the usual PyTorch versions. Moves take the nearest pixel; ``fill`` is the grey they bring in.
+    way, as in the usual PyTorch versions. Moves take the nearest pixel; ``fill`` is the gray they bring in.
     """
 
     fill: int = 128
@@ -109,6 +109,6 @@ class AutoAugment:
             applied = uniform(shape, generator) < step.probabilities[policy]
             sign = np.where(step.signed[policy], signs(shape, generator), 1)
             codes = np.where(applied, step.codes[policy], CODES["identity"])
-            magnitudes = step.centres[policy] + sign * step.reaches[policy]
+            magnitudes = step.centers[policy] + sign * step.reaches[policy]
             pixels = apply_operations(pixels, codes, magnitudes, self.fill)
         return like(pixels, images)

@@ -16,9 +16,9 @@ from laplaceconfidence.validation import check_integer, check_real
 
 @dataclass(frozen=True, slots=True)
 class Cutout:
-    """A square whose side is drawn between 0 and ``largest`` of the image's shorter side becomes grey.
+    """A square whose side is drawn between 0 and ``largest`` of the image's shorter side becomes gray.
 
-    Its centre may be any pixel, so that it can hang over the edge, as in FixMatch.
+    Its center may be any pixel, so that it can hang over the edge, as in FixMatch.
     """
 
     largest: float = 0.5
@@ -40,8 +40,8 @@ class Cutout:
         return like((pixels * (1 - covers)).add_(covers * self.fill), images)
 
 
-def _hole(sides: IntArray, centres: IntArray, length: int) -> BoolArray:
+def _hole(sides: IntArray, centers: IntArray, length: int) -> BoolArray:
     """(batch, length) whether a position along one side of the image is in the hole."""
-    first = centres - sides // 2
+    first = centers - sides // 2
     position = np.arange(length)
     return (position >= first) & (position < first + sides)

@@ -48,7 +48,7 @@ class MixUp:
 class CutMix:
     """CutMix (Yun et al., 2019): a box of every image is replaced by the same box of another image.
 
-    The box has the part 1 - Beta(``alpha``, ``alpha``) of the area and its centre anywhere; targets are mixed
+    The box has the part 1 - Beta(``alpha``, ``alpha``) of the area and its center anywhere; targets are mixed
     by the area that is left after the box is cut at the edges. Images may be of any type.
     """
 
@@ -77,9 +77,9 @@ def _average(values: Tensor, partners: Tensor, weight: float) -> Tensor:
 
 def _box_side(length: int, part: float, generator: torch.Generator) -> tuple[int, int]:
     """Where the box begins and ends along one side of the image."""
-    centre = int(integers(length, (1,), generator)[0])
+    center = int(integers(length, (1,), generator)[0])
     half = int(length * part) // 2
-    return max(0, centre - half), min(length, centre + half)
+    return max(0, center - half), min(length, center + half)
 
 
 def _check_targets(images: Tensor, targets: Tensor) -> None:

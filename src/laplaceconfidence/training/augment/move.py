@@ -2,7 +2,7 @@
 
 A map is the six numbers (a, b, c, d, e, f) of Pillow's ``Image.transform``: pixel (x, y) of the result is
 pixel (a x + b y + c, d x + e y + f) of the source, both measured from the upper left corner. ``warp`` follows
-the 16-bit fixed-point arithmetic that Pillow uses for nearest-neighbour maps.
+the 16-bit fixed-point arithmetic that Pillow uses for nearest-neighbor maps.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def warp(images: Tensor, maps: FloatArray, fill: int = 0) -> Tensor:
     """Images moved by ``maps`` (b, 6); ``fill`` is what comes in from outside."""
     height, width = images.shape[2:]
     a, b, c, d, e, f = maps.T
-    first_pixel_centre = np.stack([a, b, c + (a + b) / 2, d, e, f + (d + e) / 2])
+    first_pixel_center = np.stack([a, b, c + (a + b) / 2, d, e, f + (d + e) / 2])
     integer = coordinate_type(height, width)
-    fixed = torch.from_numpy(np.floor(first_pixel_centre * 65536 + 0.5)).to(integer).to(images.device)
+    fixed = torch.from_numpy(np.floor(first_pixel_center * 65536 + 0.5)).to(integer).to(images.device)
     per_x, per_y, first_x, down_x, down_y, first_y = fixed.view(6, -1, 1, 1).unbind()
     x = torch.arange(width, dtype=integer, device=images.device)
     y = torch.arange(height, dtype=integer, device=images.device).unsqueeze(1)

@@ -20,11 +20,11 @@ def check_images(images: Tensor) -> None:
 
 
 def as_bytes(images: Tensor) -> Tensor:
-    """``images`` in 256 grey levels: as they are if uint8, else rounded from floating point in [0, 1]."""
+    """``images`` in 256 gray levels: as they are if uint8, else rounded from floating point in [0, 1]."""
     check_images(images)
     if images.dtype == torch.uint8:
         return images
-    advice = "Augment first and normalise afterwards."
+    advice = "Augment first and normalize afterwards."
     if not images.is_floating_point():
         raise must_be("images", "uint8, or floating point in [0, 1]", str(images.dtype), advice)
     if images.numel():

@@ -14,7 +14,7 @@ from laplaceconfidence.training.step import Step
 
 @dataclass(frozen=True, slots=True)
 class CrossEntropy(Method):
-    """One network, weak views, one pass over the labelled samples a round."""
+    """One network, weak views, one pass over the labeled samples a round."""
 
     n_networks: ClassVar[int] = 1
 

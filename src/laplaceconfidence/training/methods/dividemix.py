@@ -34,9 +34,9 @@ class DivideMix(Method):
     """Each network trains on the split that the other one's losses suggest.
 
     Samples whose posterior of a small loss is above ``threshold`` keep their labels, refined by it; the rest
-    are unlabelled. ``sharpen`` is 1/T of the paper, ``unlabelled_weight`` its lambda_u, which depends on the
+    are unlabeled. ``sharpen`` is 1/T of the paper, ``unlabelled_weight`` its lambda_u, which depends on the
     noise: 0 for little or asymmetric noise, 25 from 50% on, 150 with 100 classes. ``average_losses`` takes
-    the mean of the last five epochs' losses (for 90% noise). Batches are half labelled, half unlabelled.
+    the mean of the last five epochs' losses (for 90% noise). Batches are half labeled, half unlabeled.
     """
 
     warmup: int = 10
@@ -77,12 +77,12 @@ class DivideMix(Method):
         (trained,) = phase.trains
         confidence = state[f"clean_{1 - trained}"].cpu()
         half = max(1, evidence.problem.batch_size // 2)
-        labelled, unlabelled = _split(confidence.numpy(), evidence.labels, self.threshold, at_least=half)
+        labeled, unlabeled = _split(confidence.numpy(), evidence.labels, self.threshold, at_least=half)
         return Plan(
-            streams={"labelled": torch.from_numpy(labelled), "unlabelled": torch.from_numpy(unlabelled)},
+            streams={"labeled": torch.from_numpy(labeled), "unlabeled": torch.from_numpy(unlabeled)},
             tensors={"confidence": confidence},
-            batch_sizes={"labelled": half, "unlabelled": half},
-            measures={"labelled_share": len(labelled) / evidence.problem.n_samples},
+            batch_sizes={"labeled": half, "unlabeled": half},
+            measures={"labeled_share": len(labeled) / evidence.problem.n_samples},
         )
 
     def loss(self, step: Step) -> Tensor:
@@ -90,19 +90,19 @@ class DivideMix(Method):
             logits = step.trained(step.batch.weak())
             loss = functional.cross_entropy(logits, step.batch.labels)
             return loss + negative_entropy(logits) if self.entropy_penalty else loss
-        labelled, unlabelled = step.batches["labelled"], step.batches["unlabelled"]
-        views = [labelled.weak(), labelled.weak(), unlabelled.weak(), unlabelled.weak()]
+        labeled, unlabeled = step.batches["labeled"], step.batches["unlabeled"]
+        views = [labeled.weak(), labeled.weak(), unlabeled.weak(), unlabeled.weak()]
         targets_x, targets_u = self._targets(step, views)
         step.show_targets(torch.cat([targets_x, targets_u]))
         inputs, targets = self._mixed(step, views, [targets_x, targets_x, targets_u, targets_u])
         logits = step.trained(inputs)
         probabilities = logits.softmax(dim=1)
-        n_x = 2 * len(labelled)
+        n_x = 2 * len(labeled)
         loss_x = soft_cross_entropy(logits[:n_x], targets[:n_x])
         loss_u = functional.mse_loss(probabilities[n_x:], targets[n_x:])
         prior = uniform_prior_divergence(step.mean_rows(probabilities))
-        step.measure("unlabelled_loss", loss_u * unlabelled.weight)
-        weight_u = self._unlabelled_weight(step.progress) * unlabelled.weight / labelled.weight
+        step.measure("unlabeled_loss", loss_u * unlabeled.weight)
+        weight_u = self._unlabelled_weight(step.progress) * unlabeled.weight / labeled.weight
         return loss_x + weight_u * loss_u + self.prior_weight * prior
 
     def final_confidence(self, evidence: Evidence, state: State) -> FloatArray:
@@ -114,18 +114,18 @@ class DivideMix(Method):
         return mean
 
     def _targets(self, step: Step, views: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """Refined targets of the labelled samples, guessed ones of the unlabelled."""
-        labelled = step.batches["labelled"]
+        """Refined targets of the labeled samples, guessed ones of the unlabeled."""
+        labeled = step.batches["labeled"]
         with torch.no_grad():
             own = torch.stack([step.trained(view).softmax(dim=1) for view in views[:2]]).mean(dim=0)
-            confidence = step.plan.tensors["confidence"][labelled.index]
-            refined = sharpen(refurbish(labelled.labels, confidence, own), self.sharpen)
+            confidence = step.plan.tensors["confidence"][labeled.index]
+            refined = sharpen(refurbish(labeled.labels, confidence, own), self.sharpen)
             guesses = [network(view).softmax(dim=1) for network in step.networks for view in views[2:]]
             guessed = sharpen(torch.stack(guesses).mean(dim=0), self.sharpen)
         return refined, guessed
 
     def _mixed(self, step: Step, views: list[Tensor], targets: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """Own rows mixed with partners from the whole batch, labelled or not, in whichever process."""
+        """Own rows mixed with partners from the whole batch, labeled or not, in whichever process."""
         all_inputs = torch.cat([step.gather_rows(view) for view in views])
         all_targets = torch.cat([step.gather_rows(target) for target in targets])
         mixing = MixUp(self.mix_alpha, own_part_larger=True)

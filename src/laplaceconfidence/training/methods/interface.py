@@ -1,6 +1,6 @@
 """What a training method looks like to the loop, and what the loop hands to a method.
 
-A method is a frozen dataclass without a loop of its own. The loop owns networks, optimisers, devices, seeds,
+A method is a frozen dataclass without a loop of its own. The loop owns networks, optimizers, devices, seeds,
 checkpoints and processes, and asks the method five things:
 
 - ``phases(round)``: which networks are trained in this round, in which order, and on how many passes;
@@ -166,7 +166,7 @@ class Method(ABC):
         return Plan.over(np.flatnonzero(evidence.labels != MISSING))
 
     def after_step(self, step: Step) -> None:  # noqa: B027 (a hook that most methods leave empty)
-        """Called when the optimisers have made their step."""
+        """Called when the optimizers have made their step."""
 
     def final_confidence(self, evidence: Evidence, state: State) -> FloatArray:
         """(n,) how far each given label is to be trusted: its predicted probability, NaN where it is missing.

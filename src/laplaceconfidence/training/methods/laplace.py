@@ -52,9 +52,9 @@ class Laplace(Method):
     over the last five epochs. ``n_networks=1`` makes a network its own peer.
 
     ``confidence_from="inputs"`` is for feature vectors of a network that never saw these labels: once, the
-    estimator judges the labels by the vectors themselves, not by what the peer has learnt from the labels.
+    estimator judges the labels by the vectors themselves, not by what the peer has learned from the labels.
 
-    ``weak_statistics`` lets batch normalisation learn its running statistics from weak views only. By default
+    ``weak_statistics`` lets batch normalization learn its running statistics from weak views only. By default
     strong views count as well, as in the authors' code; with few rounds the networks are then judged, and
     their features taken, under statistics that fit no image.
 

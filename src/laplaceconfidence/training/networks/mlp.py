@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 
 class MLP(nn.Module):
-    """Linear layers with batch normalisation before and between them; samples of any shape are flattened.
+    """Linear layers with batch normalization before and between them; samples of any shape are flattened.
 
-    The inputs are normalised as well: entries that a view masks change their means and deviations.
+    The inputs are normalized as well: entries that a view masks change their means and deviations.
     """
 
     def __init__(

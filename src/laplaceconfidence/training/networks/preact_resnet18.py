@@ -14,7 +14,7 @@ class PreActResNet18(nn.Module):
     """The version for CIFAR: a 3 x 3 stem without pooling; 11,171,146 parameters for 10 classes.
 
     As in the version that the noisy-label literature shares, the last block is pooled without another
-    normalisation. Images may be of any size from 8 x 8 on.
+    normalization. Images may be of any size from 8 x 8 on.
     """
 
     def __init__(self, n_classes: int, in_channels: int = 3) -> None:
@@ -33,7 +33,7 @@ class PreActResNet18(nn.Module):
 
 
 class _PreActBlock(nn.Module):
-    """Two convolutions, each after its normalisation, beside a shortcut."""
+    """Two convolutions, each after its normalization, beside a shortcut."""
 
     def __init__(self, in_channels: int, out_channels: int, stride: int = 1) -> None:
         super().__init__()

@@ -26,20 +26,20 @@ NetworkSpec = str | NetworkFactory | nn.Module
 
 
 def build_network(
-    spec: NetworkSpec, n_classes: int, input_shape: Shape, *, reinitialise: bool = False
+    spec: NetworkSpec, n_classes: int, input_shape: Shape, *, reinitialize: bool = False
 ) -> nn.Module:
     """A network from samples of ``input_shape`` to ``n_classes`` logits.
 
     ``spec`` is a name of NETWORKS, "package.module:factory", a factory called with ``(n_classes,
     input_shape)``, or a module. Factories draw their weights from torch's global generator, so
-    ``torch.manual_seed`` fixes them. A module is copied with the weights it has; ``reinitialise`` draws new
+    ``torch.manual_seed`` fixes them. A module is copied with the weights it has; ``reinitialize`` draws new
     ones for the copy, as a second network of the same kind needs, by calling ``reset_parameters`` of every
     module in it that has one.
     """
     check_integer(n_classes, "n_classes", minimum=1)
     if isinstance(spec, nn.Module):
         network = copy.deepcopy(spec)
-        if reinitialise:
+        if reinitialize:
             reset_parameters(network)
     else:
         network = _factory(spec)(n_classes, tuple(input_shape))
@@ -117,7 +117,7 @@ def _check_network(network: nn.Module, n_classes: int, input_shape: Shape) -> No
     if (parameter := next(network.parameters(), None)) is not None:
         samples = samples.to(parameter.device, parameter.dtype)
     rule = f"able to take samples of shape {input_shape}"
-    network.eval()  # leaves the running statistics of batch normalisation alone
+    network.eval()  # leaves the running statistics of batch normalization alone
     try:
         with torch.no_grad():
             logits = network(samples)

@@ -1,0 +1,125 @@
+"""Who is close to whom: the k most similar samples of every sample, exactly or through an inverted file."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import faiss
+import numpy as np
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.exceptions import AdjustedSettingWarning
+from laplaceconfidence.graph.inverted_file import QUERIES_AT_ONCE, approximate_neighbors, without_self
+from laplaceconfidence.stages import stage
+from laplaceconfidence.threads import limited_threads, thread_count
+from laplaceconfidence.validation import check_choice, check_integer, check_random_state, must_be
+
+Search = Literal["auto", "exact", "ivf"]
+SEARCHES = ("auto", "exact", "ivf")
+
+IVF_FROM = 20_000  # samples; below, the exact search takes about as long
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbors:
+    """The neighbors of every sample, most similar first; the sample itself is never among them."""
+
+    indices: IntArray  # (n, k), -1 where fewer than k were found
+    similarities: FloatArray  # (n, k) inner products of the unit vectors, -inf where indices are -1
+    search: Literal["exact", "ivf"]
+    recall: float  # share of the true neighbors found, measured on a sample (1 for an exact search)
+    order: IntArray | None = None  # (n,) a numbering in which neighbors are near each other, if known
+
+
+def fitting_neighbor_count(n_neighbors: Any, n_samples: int, parameter: str = "n_neighbors") -> int:
+    """``n_neighbors``, lowered with a warning if there are not that many other samples."""
+    k = check_integer(n_neighbors, parameter, minimum=1)
+    if n_samples < 2:
+        raise must_be("features", "at least two samples", f"1 sample (n_samples={n_samples})")
+    if k >= n_samples:
+        warnings.warn(
+            f"'{parameter}' was lowered from {k} to {n_samples - 1}: there are only {n_samples} samples.",
+            AdjustedSettingWarning,
+            stacklevel=3,
+        )
+        return n_samples - 1
+    return k
+
+
+def find_neighbors(
+    unit_features: FloatArray,
+    n_neighbors: int,
+    *,
+    search: str = "auto",
+    target_recall: float = 0.95,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> Neighbors:
+    """The ``n_neighbors`` most similar other samples of every sample, by inner product.
+
+    ``search`` is "exact", "ivf", or "auto": IVF from 20,000 samples on. Similarities come in the precision of
+    the features; the search itself runs in float32.
+    """
+    check_choice(search, "search", SEARCHES)
+    check_integer(n_neighbors, "n_neighbors", minimum=1, maximum=len(unit_features) - 1)
+    points = np.ascontiguousarray(unit_features, dtype=np.float32)
+    use_ivf = search == "ivf" or (search == "auto" and len(points) >= IVF_FROM)
+    with limited_threads(thread_count(n_jobs)):
+        if not use_ivf:
+            with stage("neighbors", total=len(points)) as advance:
+                indices, similarities = _exact(points, points, n_neighbors, advance, others_only=True)
+            recall, order = 1.0, None
+        else:
+            rng = check_random_state(random_state)
+            indices, similarities, recall, order = approximate_neighbors(
+                points, n_neighbors, target_recall, rng
+            )
+    if unit_features.dtype == np.float64:
+        similarities = _inner_products(unit_features, indices)
+    return Neighbors(indices, similarities, "ivf" if use_ivf else "exact", recall, order)
+
+
+def nearest_among(
+    unit_queries: FloatArray, unit_features: FloatArray, n_neighbors: int, *, n_jobs: int | None = None
+) -> tuple[IntArray, FloatArray]:
+    """The ``n_neighbors`` of ``unit_features`` most similar to each query, and how similar they are."""
+    queries = np.ascontiguousarray(unit_queries, dtype=np.float32)
+    points = np.ascontiguousarray(unit_features, dtype=np.float32)
+    with limited_threads(thread_count(n_jobs)), stage("neighbors", total=len(queries)) as advance:
+        return _exact(queries, points, min(n_neighbors, len(points)), advance)
+
+
+def _exact(
+    queries: FloatArray,
+    points: FloatArray,
+    k: int,
+    advance: Callable[[int], None],
+    *,
+    others_only: bool = False,
+) -> tuple[IntArray, FloatArray]:
+    """The k points most similar to each query; ``others_only`` where the queries are the points."""
+    index = faiss.IndexFlatIP(points.shape[1])
+    index.add(points)
+    similarities = np.empty((len(queries), k), dtype=np.float32)
+    indices = np.empty((len(queries), k), dtype=np.int64)
+    for start in range(0, len(queries), QUERIES_AT_ONCE):
+        rows = np.arange(start, min(start + QUERIES_AT_ONCE, len(queries)))
+        similar, found = index.search(queries[rows], k + 1 if others_only else k)
+        if others_only:
+            found, similar = without_self(rows, found, similar)
+        indices[rows], similarities[rows] = found, similar
+        advance(len(rows))
+    return indices, similarities
+
+
+def _inner_products(points: FloatArray, indices: IntArray) -> FloatArray:
+    """Inner products of every point with its neighbors, in the precision of the points."""
+    similarities = np.empty(indices.shape, dtype=points.dtype)
+    for start in range(0, len(points), 1024):
+        rows = slice(start, start + 1024)
+        similarities[rows] = np.einsum("id,ikd->ik", points[rows], points[indices[rows]])
+    similarities[indices < 0] = -np.inf
+    return similarities

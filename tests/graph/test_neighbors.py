@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from laplaceconfidence.exceptions import AdjustedSettingWarning, InvalidInputError
+from laplaceconfidence.features.scale import unit_length
+from laplaceconfidence.graph.neighbors import find_neighbors, fitting_neighbor_count, nearest_among
+
+
+def clustered(n: int, d: int, seed: int = 0, n_centers: int = 20) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(n_centers, d))
+    return unit_length(
+        (centers[rng.integers(n_centers, size=n)] + 0.5 * rng.normal(size=(n, d))).astype(np.float32)
+    )
+
+
+def naive_neighbors(points: np.ndarray, k: int) -> np.ndarray:
+    similarities = points.astype(np.float64) @ points.T.astype(np.float64)
+    np.fill_diagonal(similarities, -np.inf)
+    return np.argsort(-similarities, axis=1)[:, :k]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(3, 60), st.integers(2, 8), st.integers(1, 10), st.integers(0, 10_000))
+def test_exact_search_finds_what_sorting_everything_finds(n: int, d: int, k: int, seed: int) -> None:
+    k = min(k, n - 1)
+    points = unit_length(np.random.default_rng(seed).normal(size=(n, d)))
+    found = find_neighbors(points, k, search="exact")
+    expected = naive_neighbors(points, k)
+    rows = np.arange(n)[:, None]
+    # Compared by similarity, not by index: points may tie in float32.
+    np.testing.assert_allclose(
+        found.similarities, np.einsum("id,ikd->ik", points, points[expected]), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        found.similarities, np.einsum("id,ikd->ik", points, points[found.indices]), atol=1e-6
+    )
+    assert (found.indices != rows).all()
+    assert found.recall == 1.0
+    assert found.search == "exact"
+
+
+def test_auto_takes_the_exact_search_for_few_samples() -> None:
+    assert find_neighbors(clustered(200, 8), 5).search == "exact"
+
+
+@pytest.mark.parametrize("d", [16, 200])
+def test_ivf_reaches_the_recall_it_reports(d: int) -> None:
+    points = clustered(6000, d)
+    found = find_neighbors(points, 20, search="ivf", target_recall=0.95, random_state=0)
+    exact = find_neighbors(points, 20, search="exact")
+    hits = [len(set(a) & set(b)) / 20 for a, b in zip(found.indices, exact.indices, strict=True)]
+    assert found.search == "ivf"
+    assert np.mean(hits) >= 0.93
+    assert abs(np.mean(hits) - found.recall) < 0.03
+    assert (np.diff(found.similarities, axis=1) <= 1e-6).all()
+
+
+def test_a_higher_target_gives_a_higher_recall() -> None:
+    points = clustered(6000, 24)
+    low, high = (
+        find_neighbors(points, 20, search="ivf", target_recall=target, random_state=0).recall
+        for target in (0.5, 0.999)
+    )
+    assert low <= high
+    assert high >= 0.999
+
+
+def test_ivf_is_repeatable_with_a_seed() -> None:
+    points = clustered(3000, 16)
+    first, second = (find_neighbors(points, 10, search="ivf", random_state=3) for _ in range(2))
+    np.testing.assert_array_equal(first.indices, second.indices)
+
+
+@pytest.mark.parametrize("search", ["exact", "ivf"])
+def test_a_sample_is_left_out_by_identity_even_among_many_duplicates(search: str) -> None:
+    points = np.repeat(clustered(40, 6), 30, axis=0)  # every point stands there 30 times
+    found = find_neighbors(points, 10, search=search, random_state=0)
+    assert (found.indices != np.arange(len(points))[:, None]).all()
+    np.testing.assert_allclose(found.similarities, 1, atol=1e-5)
+
+
+def test_zero_vectors_are_similar_to_nothing() -> None:
+    points = clustered(50, 4)
+    points[:3] = 0
+    found = find_neighbors(points, 5)
+    assert (found.similarities[:3] == 0).all()
+
+
+def test_similarities_come_in_the_precision_of_the_features() -> None:
+    points = clustered(100, 10).astype(np.float64)
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    found = find_neighbors(points, 4)
+    assert found.similarities.dtype == np.float64
+    np.testing.assert_allclose(
+        found.similarities, np.einsum("id,ikd->ik", points, points[found.indices]), rtol=1e-14
+    )
+
+
+def test_nearest_among_includes_equal_points() -> None:
+    points = clustered(100, 10)
+    indices, similarities = nearest_among(points[:7], points, 3)
+    np.testing.assert_array_equal(indices[:, 0], np.arange(7))
+    np.testing.assert_allclose(similarities[:, 0], 1, atol=1e-5)
+
+
+def test_k_is_lowered_with_a_warning_that_says_so() -> None:
+    with pytest.warns(
+        AdjustedSettingWarning, match="'n_neighbors' was lowered from 50 to 9: there are only 10"
+    ):
+        assert fitting_neighbor_count(50, 10) == 9
+
+
+@pytest.mark.parametrize("search", ["fast", None, 3])
+def test_an_unknown_search_is_refused(search: object) -> None:
+    with pytest.raises(InvalidInputError, match="'search' parameter must be one of 'auto', 'exact', 'ivf'"):
+        find_neighbors(clustered(10, 3), 2, search=search)  # type: ignore[arg-type]
