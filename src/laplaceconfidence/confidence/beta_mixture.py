@@ -58,6 +58,7 @@ class BetaLossMixture(BaseEstimator):
     """
 
     evidence: ClassVar[Evidence] = "losses"
+    neighborhood_: ClassVar[None] = None
 
     def __init__(self, *, max_iter: int = 10, trim: float = 0.05, missing_label: Any = None) -> None:
         self.max_iter = max_iter

@@ -12,6 +12,7 @@ from laplaceconfidence.confidence.given_labels import at_given_labels, check_giv
 from laplaceconfidence.confidence.neighbor_votes import to_shares, vote_counts, voting_neighbors
 from laplaceconfidence.confidence.protocol import Evidence
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.graph.neighborhood import Neighborhood
 from laplaceconfidence.graph.neighbors import find_neighbors, fitting_neighbor_count
 from laplaceconfidence.validation import check_choice
 
@@ -44,6 +45,7 @@ class KNNVote(BaseEstimator):
     confidence_ : (n,) array, NaN where the label is missing
     label_distributions_ : (n, C) array, the shares of the votes
     classes_ : the distinct labels, sorted
+    neighborhood_ : the neighbors and the weights of their votes
     n_neighbors_, search_, recall_ : what the neighbor search really used and reached
     """
 
@@ -84,6 +86,7 @@ class KNNVote(BaseEstimator):
         may_vote = voting_neighbors(neighbors, given.codes != MISSING)
         votes = np.where(may_vote, neighbors.similarities if self.weights == "similarity" else 1.0, 0.0)
         self.search_, self.recall_ = neighbors.search, neighbors.recall
+        self.neighborhood_ = Neighborhood.of_votes(neighbors, votes)
         self.classes_ = given.class_values
         counts = vote_counts(neighbors.indices, votes, given.codes, len(given.class_values))
         self.label_distributions_ = to_shares(counts, given.codes)

@@ -35,6 +35,7 @@ from laplaceconfidence.graph.affinity import (
     normalized,
     symmetric_affinity,
 )
+from laplaceconfidence.graph.neighborhood import Neighborhood
 from laplaceconfidence.graph.neighbors import (
     SEARCHES,
     find_neighbors,
@@ -187,6 +188,11 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
                 stacklevel=2,
             )
         return self
+
+    @property
+    def neighborhood_(self) -> Neighborhood:
+        """The neighbors and weights of the normalized graph that the labels spread on."""
+        return Neighborhood.of_graph(self.affinity_)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities (m, C) of new samples, each joined to the graph as a node without a label."""

@@ -14,6 +14,7 @@ from laplaceconfidence.confidence.given_labels import check_given_labels
 from laplaceconfidence.confidence.neighbor_votes import to_shares, vote_counts, voting_neighbors
 from laplaceconfidence.confidence.protocol import Evidence
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.graph.neighborhood import Neighborhood
 from laplaceconfidence.graph.neighbors import Neighbors, find_neighbors, fitting_neighbor_count
 from laplaceconfidence.validation import check_integer, check_real
 
@@ -56,6 +57,7 @@ class LargestComponent(BaseEstimator):
     label_distributions_ : (n, C) array, shares of the labels of the kept ones among the
         ``n_outlier_neighbors`` nearest of all samples; where none of them was kept, of all that have a label
     classes_ : the distinct labels, sorted
+    neighborhood_ : the neighbors, those that the distributions count with weight 1
     n_neighbors_, search_, recall_ : what the search on all samples really used and reached
     """
 
@@ -101,7 +103,9 @@ class LargestComponent(BaseEstimator):
         self.search_, self.recall_ = neighbors.search, neighbors.recall
         self.classes_ = given.class_values
         self.confidence_ = np.where(codes == MISSING, np.nan, kept.astype(np.float64))
-        self.label_distributions_ = _shares_of_kept(neighbors, n_outlier_neighbors, kept, codes, n_classes)
+        votes = _votes_of_kept(neighbors, n_outlier_neighbors, kept, codes)
+        self.neighborhood_ = Neighborhood.of_votes(neighbors, votes)
+        self.label_distributions_ = to_shares(vote_counts(neighbors.indices, votes, codes, n_classes), codes)
         return self
 
     def _neighbors(self, points: FloatArray, n_neighbors: int) -> Neighbors:
@@ -143,11 +147,9 @@ def _edges(neighbors: Neighbors, n_neighbors: int) -> tuple[IntArray, IntArray]:
     return starts, neighbors.indices[starts, places]
 
 
-def _shares_of_kept(
-    neighbors: Neighbors, n_asked: int, kept: BoolArray, codes: IntArray, n_classes: int
-) -> FloatArray:
-    indices = neighbors.indices[:, :n_asked]
-    by_kept = voting_neighbors(neighbors, kept)[:, :n_asked]
-    by_all = voting_neighbors(neighbors, codes != MISSING)[:, :n_asked]
-    votes = np.where(by_kept.any(axis=1, keepdims=True), by_kept, by_all)
-    return to_shares(vote_counts(indices, votes.astype(np.float64), codes, n_classes), codes)
+def _votes_of_kept(neighbors: Neighbors, n_nearest: int, kept: BoolArray, codes: IntArray) -> FloatArray:
+    """(n, k) 1 for the nearest neighbors that were kept, or for all labeled ones where none was; else 0."""
+    nearest = np.arange(neighbors.indices.shape[1]) < n_nearest
+    by_kept = voting_neighbors(neighbors, kept) & nearest
+    by_all = voting_neighbors(neighbors, codes != MISSING) & nearest
+    return np.where(by_kept.any(axis=1, keepdims=True), by_kept, by_all).astype(np.float64)

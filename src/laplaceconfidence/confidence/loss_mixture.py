@@ -46,6 +46,7 @@ class GaussianLossMixture(BaseEstimator):
     """
 
     evidence: ClassVar[Evidence] = "losses"
+    neighborhood_: ClassVar[None] = None
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import FloatArray
+from laplaceconfidence.graph.neighborhood import Neighborhood
 
 Evidence = Literal["features", "probabilities", "losses"]
 
@@ -22,5 +23,9 @@ class ConfidenceEstimator(Protocol):
     classes_: NDArray[Any]
     confidence_: FloatArray  # (n,) probability that the given label is right, NaN where none was given
     label_distributions_: FloatArray | None  # (n, C) rows sum to 1; None where losses are all there is
+
+    @property
+    def neighborhood_(self) -> Neighborhood | None:
+        """The neighbors and weights that the estimate used; None where none were."""
 
     def fit(self, X: Any, y: Any) -> Self: ...

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
 from laplaceconfidence.confidence.loss_mixture import GaussianLossMixture
 from laplaceconfidence.confidence.protocol import Evidence
+from laplaceconfidence.graph.neighborhood import Neighborhood
 
 
 class RefinedCrossEntropy(BaseEstimator):
@@ -66,6 +67,11 @@ class RefinedCrossEntropy(BaseEstimator):
         self.missing_label = missing_label
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    @property
+    def neighborhood_(self) -> Neighborhood:
+        """The neighbors and weights of the graph that the labels were refined on."""
+        return self.laplace_.neighborhood_
 
     def fit(self, X: Any, y: Any, *, knn_graph: Any = None, sample_weight: Any = None) -> Self:
         """Refine the given labels ``y`` (n,) on the graph, then fit the mixture; arguments as of

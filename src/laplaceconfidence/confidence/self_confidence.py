@@ -32,6 +32,7 @@ class SelfConfidence(BaseEstimator):
     """
 
     evidence: ClassVar[Evidence] = "probabilities"
+    neighborhood_: ClassVar[None] = None
 
     def __init__(self, *, classes: Any = None, missing_label: Any = None) -> None:
         self.classes = classes

@@ -8,8 +8,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
+from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.graph.affinity import degrees, normalized
+from laplaceconfidence.graph.neighbors import Neighbors
 
 
 class RankedNeighbors(NamedTuple):
@@ -41,12 +42,17 @@ class Neighborhood:
         return cls(affinity, normalized(affinity, degrees(affinity)))
 
     @classmethod
-    def of_votes(cls, indices: IntArray, similarities: FloatArray, voting: BoolArray) -> Self:
-        """The neighborhood of votes: of neighbors (n, k), those with ``voting`` count by their similarity."""
-        n = len(indices)
-        row_ends = np.concatenate([[0], np.cumsum(voting.sum(axis=1))])
-        graph = sparse.csr_array((similarities[voting], indices[voting], row_ends), shape=(n, n))
-        return cls(graph, graph)
+    def of_votes(cls, neighbors: Neighbors, weights: FloatArray) -> Self:
+        """The neighborhood of votes with ``weights`` (n, k); those of positive similarity belong."""
+        n = len(neighbors.indices)
+        similar = neighbors.similarities > 0
+        row_ends = np.concatenate([[0], np.cumsum(similar.sum(axis=1))])
+        columns = neighbors.indices[similar]
+        similarities, votes = (
+            sparse.csr_array((values[similar], columns, row_ends), shape=(n, n))
+            for values in (neighbors.similarities, weights)
+        )
+        return cls(similarities, votes)
 
     def __len__(self) -> int:
         return int(self.similarities.shape[0])
