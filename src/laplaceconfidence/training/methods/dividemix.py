@@ -28,6 +28,9 @@ from laplaceconfidence.validation import check_integer, check_real
 
 WARMUP = "warm-up"
 
+# Names of the streams; the order of their samples is drawn from seeds derived from these very names.
+LABELED, UNLABELED = "labelled", "unlabelled"
+
 
 @dataclass(frozen=True, slots=True)
 class DivideMix(Method):
@@ -79,9 +82,9 @@ class DivideMix(Method):
         half = max(1, evidence.problem.batch_size // 2)
         labeled, unlabeled = _split(confidence.numpy(), evidence.labels, self.threshold, at_least=half)
         return Plan(
-            streams={"labeled": torch.from_numpy(labeled), "unlabeled": torch.from_numpy(unlabeled)},
+            streams={LABELED: torch.from_numpy(labeled), UNLABELED: torch.from_numpy(unlabeled)},
             tensors={"confidence": confidence},
-            batch_sizes={"labeled": half, "unlabeled": half},
+            batch_sizes={LABELED: half, UNLABELED: half},
             measures={"labeled_share": len(labeled) / evidence.problem.n_samples},
         )
 
@@ -90,7 +93,7 @@ class DivideMix(Method):
             logits = step.trained(step.batch.weak())
             loss = functional.cross_entropy(logits, step.batch.labels)
             return loss + negative_entropy(logits) if self.entropy_penalty else loss
-        labeled, unlabeled = step.batches["labeled"], step.batches["unlabeled"]
+        labeled, unlabeled = step.batches[LABELED], step.batches[UNLABELED]
         views = [labeled.weak(), labeled.weak(), unlabeled.weak(), unlabeled.weak()]
         targets_x, targets_u = self._targets(step, views)
         step.show_targets(torch.cat([targets_x, targets_u]))
@@ -115,7 +118,7 @@ class DivideMix(Method):
 
     def _targets(self, step: Step, views: list[Tensor]) -> tuple[Tensor, Tensor]:
         """Refined targets of the labeled samples, guessed ones of the unlabeled."""
-        labeled = step.batches["labeled"]
+        labeled = step.batches[LABELED]
         with torch.no_grad():
             own = torch.stack([step.trained(view).softmax(dim=1) for view in views[:2]]).mean(dim=0)
             confidence = step.plan.tensors["confidence"][labeled.index]
