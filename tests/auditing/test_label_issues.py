@@ -231,7 +231,6 @@ GRAPH = sparse.csr_array(np.ones((40, 40)))
         ({"estimator": "gaussian-mixture", "pred_probs": -np.ones((40, 2))}, ["'pred_probs'", "negative"]),
         ({"estimator": "knn-vote", "alpha": 0.5}, ["'alpha'", "'knn-vote'", "n_neighbors"]),
         ({"estimator": LaplaceConfidence(), "alpha": 0.5}, ["'alpha'", "instance"]),
-        ({"estimator": NormalizedMargin(), "random_state": 1}, ["'random_state'", "NormalizedMargin"]),
         ({"estimator": "laplace", "alpha": 1.5}, ["'alpha'", "1.5"]),
         ({"n_components": 3}, ["'n_components'", "3"]),
     ],

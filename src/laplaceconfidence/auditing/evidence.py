@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from laplaceconfidence.arrays import FloatArray
-from laplaceconfidence.confidence.given_labels import at_given_labels
+from laplaceconfidence.confidence.inputs import at_given_labels
 from laplaceconfidence.confidence.probabilities import check_probabilities
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.confidence.registry import ESTIMATORS
