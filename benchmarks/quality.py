@@ -53,8 +53,7 @@ def confidences(data: NoisyDataset, seed: int) -> dict[str, tuple[float, np.ndar
 
     def one_of_ours(name: str) -> Any:
         estimator = ESTIMATORS[name]
-        seeded = {"random_state": seed} if "random_state" in estimator().get_params() else {}
-        return lambda: estimator(**seeded).fit(evidence[estimator.evidence], labels).confidence_
+        return lambda: estimator(random_state=seed).fit(evidence[estimator.evidence], labels).confidence_
 
     def cleanlab_features() -> np.ndarray:
         lab = Datalab({"label": labels}, label_name="label", verbosity=0)

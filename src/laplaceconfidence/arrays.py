@@ -1,7 +1,8 @@
-"""Names for the array types that cross the borders between rooms."""
+"""Array types used throughout the package, conversion to numpy, and loops over blocks of rows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,22 @@ BoolArray = NDArray[np.bool_]
 StrArray = NDArray[np.str_]
 ByteImages = NDArray[np.uint8]
 
+ENTRIES_PER_BLOCK = 2**22  # 16 MiB in float32
+
 
 def to_numpy(values: Any) -> NDArray[Any]:
-    """Array of anything array-like: lists, pandas, torch tensors on any device, Hugging Face columns."""
-    if hasattr(values, "detach"):  # a torch tensor: may need a gradient graph cut and a device copy
+    """Convert anything array-like to a numpy array.
+
+    Parameters
+    ----------
+    values : array-like
+        A list, an array, a pandas object, a torch tensor on any device or a Hugging Face column.
+
+    Returns
+    -------
+    ndarray
+    """
+    if hasattr(values, "detach"):  # a torch tensor: may have a gradient graph and be on another device
         values = values.detach().cpu()
         if str(values.dtype) == "torch.bfloat16":  # numpy has no such type
             values = values.float()
@@ -24,3 +37,43 @@ def to_numpy(values: Any) -> NDArray[Any]:
     if hasattr(values, "to_numpy"):
         return np.asarray(values.to_numpy())
     return np.asarray(values)
+
+
+def row_blocks(n_rows: int, rows_per_block: int) -> Iterator[slice]:
+    """Yield slices that cover ``n_rows`` rows in order, each of at most ``rows_per_block`` rows.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows to cover.
+    rows_per_block : int
+        Number of rows per slice, at least 1.
+
+    Yields
+    ------
+    slice
+
+    Examples
+    --------
+    >>> list(row_blocks(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    for start in range(0, n_rows, rows_per_block):
+        yield slice(start, min(start + rows_per_block, n_rows))
+
+
+def rows_that_fit(entries_per_row: int, n_entries: int = ENTRIES_PER_BLOCK) -> int:
+    """Return how many rows of ``entries_per_row`` entries fit into ``n_entries``, at least 1.
+
+    Parameters
+    ----------
+    entries_per_row : int
+        Number of array entries that a row needs while it is processed.
+    n_entries : int, default=2**22
+        Number of entries that a block may have.
+
+    Returns
+    -------
+    int
+    """
+    return max(1, n_entries // max(1, entries_per_row))

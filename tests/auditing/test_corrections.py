@@ -13,7 +13,7 @@ def test_flagged_labels_change_and_all_others_stay(heaps: NoisyDataset, wrong_ro
     truth = np.repeat(["left", "right"], 20)
     assert corrections.labels.tolist() == truth.tolist()
     assert result.corrected_labels().tolist() == truth.tolist()
-    assert corrections.dataset.written(corrections.dataset.labels).tolist() == truth.tolist()
+    assert corrections.dataset.labels_as_written().tolist() == truth.tolist()
     trail = corrections.trail
     assert len(corrections) == 3
     assert list(trail.columns) == ["id", "old_label", "new_label", "probability", "label_score"]

@@ -35,7 +35,7 @@ def test_neighbors_are_those_of_the_graph_as_loud_as_the_method_hears_them(heaps
         np.testing.assert_allclose(found.label_score, scores[found.index])
         same = heaps.labels[found.index] == heaps.labels[row]
         assert found.speaks.tolist() == np.where(same, "for", "against").tolist()
-        assert found.given_label.tolist() == heaps.written(heaps.labels)[found.index].tolist()
+        assert found.given_label.tolist() == heaps.labels_as_written()[found.index].tolist()
 
 
 def test_the_wrong_ones_hear_more_against_than_for(heaps: NoisyDataset, wrong_rows: list[int]) -> None:

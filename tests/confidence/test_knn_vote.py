@@ -50,6 +50,22 @@ def test_principal_components_are_searched_where_asked_for() -> None:
     )
 
 
+def test_weights_of_samples_multiply_their_votes() -> None:
+    X = np.ones((5, 3))
+    labels = ["a", "b", "b", "a", "c"]
+    vote = KNNVote(n_neighbors=4).fit(X, labels, sample_weight=[1, 2, 0, 3, 4])
+    np.testing.assert_allclose(vote.label_distributions_[0], [3 / 9, 2 / 9, 4 / 9], atol=1e-6)
+    np.testing.assert_allclose(vote.label_distributions_[2], [4 / 10, 2 / 10, 4 / 10], atol=1e-6)
+
+
+def test_weights_count_where_nobody_votes() -> None:
+    X = np.vstack([np.eye(4), np.zeros((4, 4))])
+    vote = KNNVote(n_neighbors=3).fit(X, [0, 0, 0, 0, 0, 0, 1, 1], sample_weight=[1] * 6 + [3] * 2)
+    np.testing.assert_allclose(vote.confidence_, 0.5)
+    with pytest.raises(InvalidInputError, match="'sample_weight' parameter must be positive"):
+        KNNVote(n_neighbors=3).fit(X, [None] * 2 + [0] * 6, sample_weight=[1] * 2 + [0] * 6)
+
+
 def test_the_sample_itself_has_no_vote_even_among_duplicates() -> None:
     X = np.ones((5, 3))
     vote = KNNVote(n_neighbors=4).fit(X, ["a", "b", "b", "b", "b"])

@@ -164,7 +164,7 @@ def test_a_graph_the_user_brings_replaces_the_search(digits: Any) -> None:
     brought.fit(None, noisy, knn_graph=graph)
     assert np.corrcoef(brought.confidence_, ours.confidence_)[0, 1] > 0.999
     assert brought.recall_ is None
-    with pytest.raises(InvalidInputError, match="new samples have no place"):
+    with pytest.raises(InvalidInputError, match="fitted on a 'knn_graph' without features"):
         brought.predict(X)
 
 

@@ -1,5 +1,6 @@
 """One contract for every confidence estimator, whatever its evidence."""
 
+import inspect
 import pickle
 import warnings
 from collections.abc import Iterator
@@ -14,12 +15,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils.estimator_checks import check_estimator
 
-from laplaceconfidence.confidence.registry import ESTIMATORS
+from laplaceconfidence.confidence import ESTIMATORS
 from laplaceconfidence.evaluation.metrics import auroc, spearman
 from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.graph.neighborhood import Neighborhood
 
 EVERY = pytest.mark.parametrize("name", sorted(ESTIMATORS))
 NEEDS_CONTRAST = {"laplace", "refined-cross-entropy", "noise-aware"}
+USES_WEIGHTS = {"laplace", "refined-cross-entropy", "knn-vote"}
+NOT_UNIFORM_YET = {"noise-aware"}  # has neither neighborhood_ nor sample_weight
 REFUSED_WITHOUT_CONTRAST = {"one class", "nothing differs"}  # nothing to spread, or nowhere to spread to
 
 
@@ -66,11 +70,8 @@ def losses_of(probabilities: Any, labels: Any) -> Any:
 
 
 def make(name: str, **settings: Any) -> Any:
-    """An estimator with a seed, where it takes one."""
-    estimator: Any = ESTIMATORS[name](**settings)
-    if "random_state" in estimator.get_params():
-        estimator.set_params(random_state=0)
-    return estimator
+    """An estimator with a fixed seed."""
+    return ESTIMATORS[name](random_state=0, **settings)
 
 
 def check_results(estimator: Any, n: int, n_classes: int, missing: Any) -> None:
@@ -146,7 +147,87 @@ def test_it_is_a_scikit_learn_estimator(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["knn-vote", "largest-component", "refined-cross-entropy"])
 def test_scikit_learn_has_no_complaint_about_those_that_take_features(name: str) -> None:
-    check_estimator(ESTIMATORS[name]())
+    refused = {} if name in USES_WEIGHTS else dict.fromkeys(CHECKS_OF_WEIGHTS, "refuses sample_weight")
+    check_estimator(ESTIMATORS[name](), expected_failed_checks=refused)
+
+
+CHECKS_OF_WEIGHTS = (
+    "check_all_zero_sample_weights_error",
+    "check_sample_weights_pandas_series",
+    "check_sample_weights_not_an_array",
+    "check_sample_weights_list",
+    "check_sample_weights_shape",
+    "check_sample_weights_not_overwritten",
+    "check_sample_weight_equivalence_on_dense_data",
+)
+
+
+@EVERY
+def test_parameters_are_the_same_for_all(name: str) -> None:
+    settings = inspect.signature(ESTIMATORS[name]).parameters
+    assert {"missing_label", "n_jobs", "random_state"} <= set(settings)
+    if name in NOT_UNIFORM_YET:
+        pytest.skip("takes no sample_weight yet")
+    weight = inspect.signature(ESTIMATORS[name]().fit).parameters["sample_weight"]
+    assert weight.default is None
+    assert weight.kind is inspect.Parameter.KEYWORD_ONLY
+
+
+@EVERY
+def test_threads_do_not_change_the_result(name: str, few: Samples) -> None:
+    one, two = (make(name, n_jobs=n).fit(few.evidence_of(name), few.labels).confidence_ for n in (1, 2))
+    np.testing.assert_allclose(one, two, atol=1e-6)
+
+
+@EVERY
+def test_weights_are_used_or_refused(name: str, few: Samples) -> None:
+    if name in NOT_UNIFORM_YET:
+        pytest.skip("takes no sample_weight yet")
+    evidence, labels = few.evidence_of(name), few.labels
+    ones, few_wrong = np.ones(300), np.where(few.is_right, 1.0, 0.0)
+    if name not in USES_WEIGHTS:
+        kind = type(make(name)).__name__
+        with pytest.raises(InvalidInputError, match=f"'sample_weight' parameter must be None for {kind}"):
+            make(name).fit(evidence, labels, sample_weight=ones)
+        return
+    plain = make(name).fit(evidence, labels).confidence_
+    np.testing.assert_allclose(
+        make(name).fit(evidence, labels, sample_weight=ones).confidence_, plain, atol=1e-6
+    )
+    without_wrong = make(name).fit(evidence, labels, sample_weight=few_wrong).confidence_
+    assert auroc(without_wrong, few.is_right) > auroc(plain, few.is_right)
+    for bad in (-ones, 0 * ones, ones * np.nan, ones[:-1], ones[:, None]):
+        with pytest.raises(InvalidInputError, match="'sample_weight'"):
+            make(name).fit(evidence, labels, sample_weight=bad)
+
+
+@EVERY
+def test_the_neighbors_used_are_kept(name: str, few: Samples) -> None:
+    if name in NOT_UNIFORM_YET:
+        pytest.skip("keeps no neighborhood_ yet")
+    neighborhood = make(name).fit(few.evidence_of(name), few.labels).neighborhood_
+    if ESTIMATORS[name].evidence != "features":
+        assert neighborhood is None
+        return
+    assert isinstance(neighborhood, Neighborhood)
+    assert len(neighborhood) == 300
+    for matrix in (neighborhood.similarities, neighborhood.weights):
+        assert matrix.shape == (300, 300)
+        assert (matrix.data >= 0).all()
+        assert (matrix.diagonal() == 0).all()
+    np.testing.assert_array_equal(neighborhood.weights.indices, neighborhood.similarities.indices)
+    np.testing.assert_array_equal(neighborhood.weights.indptr, neighborhood.similarities.indptr)
+    assert (neighborhood.weights.sum(axis=1) > 0).all()
+    assert sum(neighborhood.of(7).shares) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", sorted(USES_WEIGHTS))
+def test_the_neighbors_kept_have_the_weights_of_the_samples(name: str, few: Samples) -> None:
+    weights = np.where(np.arange(300) % 3 == 0, 0.0, 2.0)
+    estimator = make(name).fit(few.evidence_of(name), few.labels, sample_weight=weights)
+    used = estimator.neighborhood_.weights
+    assert (used[:, weights == 0].data == 0).all()
+    assert (used[:, weights > 0].data > 0).all()
 
 
 @EVERY
@@ -190,6 +271,9 @@ def test_a_fitted_estimator_can_be_pickled(name: str, few: Samples) -> None:
     copy = pickle.loads(pickle.dumps(estimator))  # noqa: S301
     np.testing.assert_array_equal(copy.confidence_, estimator.confidence_)
     assert copy.get_params() == estimator.get_params()
+    if name not in NOT_UNIFORM_YET and estimator.neighborhood_ is not None:
+        np.testing.assert_array_equal(copy.neighborhood_.weights.data, estimator.neighborhood_.weights.data)
+    assert not hasattr(clone(copy), "confidence_")
 
 
 @EVERY

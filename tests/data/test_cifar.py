@@ -153,7 +153,7 @@ def test_every_published_form(tmp_path: Path, form: str, where: str) -> None:
     np.testing.assert_array_equal(train.images, np.concatenate([upright(seed) for seed in range(n_train)]))
     assert train.labels.tolist() == [code for seed in range(n_train) for code in labels(seed, n_classes)]
     assert train.sample_ids.tolist() == [f"train/{row}" for row in range(n_train * N)]
-    assert train.written(train.labels).tolist() == train.labels.tolist()
+    assert train.labels_as_written().tolist() == train.labels.tolist()
 
     test = read_dataset(source, split="test")
     np.testing.assert_array_equal(test.images, upright(n_train))

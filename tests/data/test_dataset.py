@@ -65,7 +65,7 @@ def test_long_texts_do_not_make_short_ones_long() -> None:
 )
 def test_unchanged_labels_are_written_as_they_were_given(labels: Any) -> None:
     data = NoisyDataset.from_arrays(labels)
-    written = data.written(data.labels)
+    written = data.labels_as_written()
     for before, after in zip(labels, written, strict=True):
         if pd.isna(before):
             assert after is before or (isinstance(before, float) and isinstance(after, float))
@@ -75,9 +75,28 @@ def test_unchanged_labels_are_written_as_they_were_given(labels: Any) -> None:
 
 def test_only_what_changed_is_written_anew() -> None:
     data = NoisyDataset.from_arrays(pd.Series([7, NAN, 3]))
-    np.testing.assert_array_equal(data.written(np.array([0, 1, 0])), [3.0, 7.0, 3.0])
+    np.testing.assert_array_equal(data.labels_as_written(np.array([0, 1, 0])), [3.0, 7.0, 3.0])
     bare = NoisyDataset(labels=np.array([0, -1]), class_names=("cat", "dog"))
-    assert bare.written(np.array([1, -1])).tolist() == ["dog", None]
+    assert bare.labels_as_written(np.array([1, -1])).tolist() == ["dog", None]
+
+
+@pytest.mark.parametrize(
+    ("labels", "class_values", "label_values"),
+    [
+        (["dog", "", "cat"], ["cat", "dog"], ["dog", None, "cat"]),
+        (pd.Series([7, NAN, 3]), [3, 7], [7, None, 3]),
+        ([True, False, True], [False, True], [True, False, True]),
+    ],
+)
+def test_label_values_are_class_values_or_none(
+    labels: Any, class_values: list[Any], label_values: Any
+) -> None:
+    data = NoisyDataset.from_arrays(labels)
+    assert data.class_values.tolist() == class_values
+    assert data.label_values().tolist() == label_values
+    bare = NoisyDataset(labels=np.array([1, 0]), class_names=("cat", "dog"))
+    assert bare.class_values.tolist() == ["cat", "dog"]
+    assert bare.label_values().tolist() == ["dog", "cat"]
 
 
 def test_names_of_classes_that_are_numbered() -> None:
@@ -86,7 +105,7 @@ def test_names_of_classes_that_are_numbered() -> None:
     assert data.labels.tolist() == [2, -1, 0]
     assert data.true_labels is not None
     assert data.true_labels.tolist() == [2, 1, -1]
-    assert data.written(np.array([1, -1, 0])).tolist() == [1, -1, 0]
+    assert data.labels_as_written(np.array([1, -1, 0])).tolist() == [1, -1, 0]
 
 
 def test_names_of_classes_order_labels_that_are_words() -> None:
@@ -103,7 +122,7 @@ def test_subset_takes_all_columns_and_the_ids() -> None:
         assert part.labels.tolist() == [-1, 0]
         assert part.features is not None
         assert part.features.tolist() == [[4, 5], [0, 1]]
-        assert part.written(part.labels).tolist() == [None, "cat"]
+        assert part.labels_as_written().tolist() == [None, "cat"]
     assert small().subset([True, False, False, True]).sample_ids.tolist() == ["a", "d"]
     assert NoisyDataset.from_arrays(["a", "b", "c"]).subset([2]).sample_ids.tolist() == ["2"]
 

@@ -70,7 +70,7 @@ def test_a_folder_may_hold_images_without_a_label(tmp_path: Path) -> None:
     data = read_dataset(tmp_path, missing_label="unsorted")
     assert data.class_names == ("cat",)
     assert data.labels.tolist() == [0, -1]
-    assert data.written(data.labels).tolist() == ["cat", "unsorted"]
+    assert data.labels_as_written().tolist() == ["cat", "unsorted"]
 
 
 @pytest.mark.parametrize(

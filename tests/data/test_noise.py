@@ -51,7 +51,7 @@ def test_clean_labels_are_kept_and_gaps_stay(kind: str) -> None:
     np.testing.assert_array_equal(noisy.labels == -1, data.labels == -1)
     assert (noisy.labels != data.labels).any()
     assert noisy.features is data.features
-    written = data.written(noisy.labels)  # still in the user's own writing
+    written = data.labels_as_written(noisy.labels)  # still in the user's own writing
     assert set(written.tolist()) <= {-1, 0, 1, 2, 3, 4}
 
 

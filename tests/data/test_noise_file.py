@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 from laplaceconfidence import NoisyDataset
 from laplaceconfidence.data.digits import load_digits
 from laplaceconfidence.data.noise import add_noise
-from laplaceconfidence.data.noise_file import Noise, _content_checksum, read_noise_file, write_noise_file
+from laplaceconfidence.data.noise_file import (
+    NoiseRecord,
+    _content_checksum,
+    read_noise_file,
+    write_noise_file,
+)
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 
 
@@ -24,7 +29,7 @@ def small() -> NoisyDataset:
 
 def written(folder: Path, data: NoisyDataset | None = None) -> tuple[Path, NoisyDataset]:
     noisy = add_noise(data or small(), "symmetric", 0.5, random_state=3)
-    write_noise_file(folder / "noise.json", Noise.of(noisy, kind="symmetric", rate=0.5, seed=3))
+    write_noise_file(folder / "noise.json", NoiseRecord.of(noisy, kind="symmetric", rate=0.5, seed=3))
     return folder / "noise.json", noisy
 
 
@@ -44,7 +49,7 @@ def test_the_same_labels_come_back(tmp_path: Path) -> None:
 def test_any_labels_come_back(tmp_path: Path, codes: list[int], seed: int) -> None:
     clean = NoisyDataset(labels=np.array(codes), class_names=("ä", "b", "c", "d"))
     noisy = add_noise(clean, "pair", 0.5, random_state=seed)
-    write_noise_file(tmp_path / "noise.json", Noise.of(noisy, kind="pair", rate=0.5, seed=None))
+    write_noise_file(tmp_path / "noise.json", NoiseRecord.of(noisy, kind="pair", rate=0.5, seed=None))
     assert read_noise_file(tmp_path / "noise.json").apply(clean).labels.tolist() == noisy.labels.tolist()
 
 
@@ -147,11 +152,11 @@ def test_other_data_is_refused(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="'dataset' parameter must be one that add_noise made"):
-        Noise.of(small(), kind="pair", rate=0.1, seed=0)
+        NoiseRecord.of(small(), kind="pair", rate=0.1, seed=0)
     noisy = add_noise(small(), "pair", 0.1, random_state=0)
     with pytest.raises(InvalidInputError, match="'seed' parameter must be an integer"):
-        Noise.of(noisy, kind="pair", rate=0.1, seed=-1)
-    noise = Noise.of(noisy, kind="pair", rate=0.1, seed=0)
+        NoiseRecord.of(noisy, kind="pair", rate=0.1, seed=-1)
+    noise = NoiseRecord.of(noisy, kind="pair", rate=0.1, seed=0)
     with pytest.raises(InvalidInputError, match="'path' parameter must be a path in an existing folder"):
         write_noise_file(tmp_path / "nowhere" / "noise.json", noise)
     with pytest.raises(InvalidInputError, match="'path' parameter must be a path to an existing noise file"):

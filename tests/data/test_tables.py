@@ -131,7 +131,7 @@ def test_labels_and_gaps(
     data = read_dataset(make(pd.DataFrame({"x": [1.0, 2.0, 3.0], "label": labels}), tmp_path))
     assert data.class_names == names
     assert data.labels.tolist() == codes
-    for before, after in zip(labels, data.written(data.labels), strict=True):
+    for before, after in zip(labels, data.labels_as_written(), strict=True):
         gone = pd.isna(before) or before == ""
         assert (pd.isna(after) or after == "") if gone else after == before
         assert gone or isinstance(after, (str, int, np.integer))  # integers do not turn into floats
@@ -327,12 +327,12 @@ class TestHuggingFace:
         assert data.class_names == ("cat", "dog", "emu")
         assert data.labels.tolist() == [2, 0, -1]
         np.testing.assert_array_equal(data.features, np.arange(12).reshape(3, 4))
-        assert data.written(data.labels).tolist() == [2, 0, -1]
+        assert data.labels_as_written().tolist() == [2, 0, -1]
 
     def test_gaps_come_back_as_none(self) -> None:
         data = read_dataset(self.classified([2, None, 1]))
         assert data.labels.tolist() == [2, -1, 1]
-        assert data.written(data.labels).tolist() == [2, None, 1]
+        assert data.labels_as_written().tolist() == [2, None, 1]
 
     def test_selected_and_formatted_rows(self) -> None:
         chosen = self.classified([2, 0, 1]).select([2, 0]).with_format("numpy")

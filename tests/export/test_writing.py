@@ -36,7 +36,7 @@ def test_an_export_is_read_back_and_audited_again(
     options = {"features": "emb_*"} if (kind, format) == ("csv", "csv") else {}
     data = read_dataset(exported.path, **options)
     expected = [str(run.record.class_values[code]) for code in plan.codes[plan.is_kept]]
-    assert [str(label) for label in data.written(data.labels)] == expected
+    assert [str(label) for label in data.labels_as_written()] == expected
     if kind != "parquet":
         assert data.sample_ids.tolist() == plan.judged.ids[plan.is_kept].tolist()
     assert data.features is not None

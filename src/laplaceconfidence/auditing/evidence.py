@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from laplaceconfidence.arrays import FloatArray
-from laplaceconfidence.confidence.given_labels import at_given_labels
+from laplaceconfidence.confidence.inputs import at_given_labels
 from laplaceconfidence.confidence.probabilities import check_probabilities
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import must_be
 
@@ -61,7 +60,7 @@ def build_case(
     if estimator is None:
         estimator = default_estimator(dataset, pred_probs, knn_graph)
     judge, name = _instance(estimator, random_state, settings)
-    y = labels_as_written(dataset)
+    y = dataset.label_values()
     _prepare_for_labels(judge, name, dataset)
     wanted = judge.evidence
     if wanted == "features":
@@ -77,7 +76,7 @@ def build_case(
         return Case(judge, name, pred_probs, y, X_is="pred_probs")
     with _in_the_callers_words("pred_probs"):
         probabilities, given = check_probabilities(
-            pred_probs, y, classes=class_values(dataset), missing_label=None
+            pred_probs, y, classes=dataset.class_values, missing_label=None
         )
     losses = -np.log(np.maximum(at_given_labels(probabilities, given.codes), LEAST_PROBABILITY))
     return Case(judge, name, losses, y, pred_probs=probabilities, X_is="pred_probs")
@@ -85,18 +84,12 @@ def build_case(
 
 def class_values(dataset: NoisyDataset) -> NDArray[Any]:
     """The classes as they are written among the labels, in the order of their codes."""
-    return np.array(dataset.class_names) if dataset.given is None else dataset.given.class_values
+    return dataset.class_values
 
 
 def labels_as_written(dataset: NoisyDataset) -> NDArray[Any]:
     """The labels in the user's writing, with ``None`` where none was given."""
-    values = class_values(dataset)
-    missing = dataset.labels == MISSING
-    if not missing.any():
-        return values[dataset.labels]
-    labels = values[dataset.labels].astype(object)
-    labels[missing] = None
-    return labels
+    return dataset.label_values()
 
 
 def default_estimator(dataset: NoisyDataset, pred_probs: Any, knn_graph: Any) -> str:
@@ -154,7 +147,7 @@ def _prepare_for_labels(judge: Any, name: str, dataset: NoisyDataset) -> None:
     if "missing_label" in settings:
         judge.set_params(missing_label=None)
     if "classes" in settings and settings["classes"] is None:
-        judge.set_params(classes=class_values(dataset))
+        judge.set_params(classes=dataset.class_values)
 
 
 def _graph_evidence(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.confidence.feature_vectors import unit_features
+from laplaceconfidence.confidence.inputs import unit_features
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING

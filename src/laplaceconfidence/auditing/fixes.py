@@ -32,7 +32,7 @@ class Corrections:
     @property
     def labels(self) -> NDArray[Any]:
         """The corrected labels as the user writes them; those that did not change exactly as they came."""
-        return self.dataset.written(self.dataset.labels)
+        return self.dataset.labels_as_written()
 
     def __len__(self) -> int:
         return len(self.trail)

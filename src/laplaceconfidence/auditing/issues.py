@@ -10,7 +10,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
 from laplaceconfidence.auditing.data_issues import check_test_set, data_issues
-from laplaceconfidence.auditing.evidence import Case, build_case, class_values
+from laplaceconfidence.auditing.evidence import Case, build_case
 from laplaceconfidence.auditing.flag_rule import FlagRule
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.table import ranked_table
@@ -150,7 +150,7 @@ def _judged(
 ) -> AuditResult:
     rule.check(case.estimator, case.name)
     if dataset.n_classes < 2:
-        found = f"1 class: {class_values(dataset).tolist()}"
+        found = f"1 class: {dataset.class_values.tolist()}"
         raise must_be(
             "labels", "of at least two classes", found, "A label can only be wrong where others exist."
         )
@@ -199,7 +199,7 @@ def _distributions(case: Case, dataset: NoisyDataset) -> FloatArray:
         if case.pred_probs is None:
             raise must_be("estimator", "one that gives a distribution over the classes", case.name)
         return case.pred_probs
-    code_of = {value: code for code, value in enumerate(class_values(dataset).tolist())}
+    code_of = {value: code for code, value in enumerate(dataset.class_values.tolist())}
     codes = np.array([code_of[value] for value in judge.classes_.tolist()])
     if np.array_equal(codes, np.arange(dataset.n_classes)):
         return judge.label_distributions_

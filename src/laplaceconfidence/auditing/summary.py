@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.auditing.evidence import class_values
 from laplaceconfidence.data.labels import MISSING
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def summarize_classes(result: AuditResult) -> pd.DataFrame:
 
     given, suggested, scores = _by_row(result)
     n_classes = result.dataset.n_classes
-    values = class_values(result.dataset)
+    values = result.dataset.class_values
     labeled = given != MISSING
     flagged = suggested != MISSING
     n_given = np.bincount(given[labeled], minlength=n_classes)
@@ -64,7 +63,7 @@ def summarize_pairs(result: AuditResult) -> pd.DataFrame:
 
     given, suggested, _ = _by_row(result)
     n_classes = result.dataset.n_classes
-    names, values = result.dataset.class_names, class_values(result.dataset)
+    names, values = result.dataset.class_names, result.dataset.class_values
     n_given = np.bincount(given[given != MISSING], minlength=n_classes)
     moved = (suggested != MISSING) & (suggested != given)
     cells = given[moved] * n_classes + suggested[moved]

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
-from laplaceconfidence.auditing.evidence import class_values
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.data.labels import MISSING, encodable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +30,7 @@ def ranked_table(
     import pandas as pd
 
     rows = np.arange(len(dataset))
-    values = class_values(dataset)
+    values = dataset.class_values
     columns: dict[str, Any] = {
         "id": encodable(dataset.sample_ids),
         "given_label": _label_column(values, dataset.labels),
@@ -61,14 +60,3 @@ def _label_column(values: NDArray[Any], codes: IntArray) -> Any:
     column[missing] = None
     kind = {"i": "Int64", "b": "boolean"}.get(values.dtype.kind, "str")
     return pd.Series(column, dtype=kind).array
-
-
-def encodable(texts: NDArray[Any]) -> NDArray[Any]:
-    """Texts that UTF-8 can hold: names of files may have bytes that are no text, shown as \\udcff, say."""
-    if texts.dtype.kind not in "UO":
-        return texts
-    try:
-        "".join(texts.tolist()).encode()
-    except UnicodeEncodeError:
-        return np.array([text.encode(errors="backslashreplace").decode() for text in texts], dtype=object)
-    return texts

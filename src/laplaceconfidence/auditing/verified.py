@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.auditing.evidence import Case, class_values, labels_as_written
+from laplaceconfidence.auditing.evidence import Case
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.validation import check_integer, must_be
@@ -18,7 +18,7 @@ from laplaceconfidence.validation import check_integer, must_be
 
 def with_verified(dataset: NoisyDataset, audited: Mapping[int, Any]) -> NoisyDataset:
     """The data set with the verified labels, given by row; ``None`` means that no class fits."""
-    code_of: dict[Any, int] = {value: code for code, value in enumerate(class_values(dataset).tolist())}
+    code_of: dict[Any, int] = {value: code for code, value in enumerate(dataset.class_values.tolist())}
     codes = dataset.labels.copy()
     for row, label in audited.items():
         check_integer(row, "audited", minimum=0, maximum=len(dataset) - 1)
@@ -42,7 +42,7 @@ def told_verified(
     the verified labels in place of those, from where they spread to the neighbors. Those ``at_random`` (all,
     for ``None``) calibrate the rest.
     """
-    verified = labels_as_written(with_verified(dataset, audited))
+    verified = with_verified(dataset, audited).label_values()
     if not learns_from_verified(case.estimator):
         return replace(case, y=verified)
     y = case.y.astype(object)

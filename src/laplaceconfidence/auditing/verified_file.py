@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from laplaceconfidence.auditing.evidence import class_values
-from laplaceconfidence.auditing.table import encodable
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.label_files import GAPS_AMONG_NUMBERS
+from laplaceconfidence.data.labels import encodable
 from laplaceconfidence.data.read_options import Names, ReadOptions
 from laplaceconfidence.data.table_files import open_table
 from laplaceconfidence.exceptions import InvalidInputError
@@ -67,7 +66,7 @@ class _Labels:
     """From text to a label of the data."""
 
     def __init__(self, dataset: NoisyDataset) -> None:
-        values = class_values(dataset)
+        values = dataset.class_values
         self._values: list[Any] = values.tolist()
         self._numbers = values.dtype.kind == "i"
         self._names = dataset.class_names

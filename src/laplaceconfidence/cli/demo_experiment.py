@@ -14,6 +14,7 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.digits import load_digits
 from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.evaluation.metrics import auroc
+from laplaceconfidence.evaluation.out_of_fold import out_of_fold_probabilities
 from laplaceconfidence.stages import stage
 
 NOISE_RATE = 0.4
@@ -57,7 +58,10 @@ def run_demo(seed: int) -> DemoOutcome:
         test = digits.subset(test_rows)
     result = audit(train, random_state=seed)
     with stage("other methods"):
-        out_of_fold = _out_of_fold_probabilities(train, seed)
+        assert train.features is not None
+        out_of_fold = out_of_fold_probabilities(
+            train.features, train.labels, train.n_classes, random_state=seed, model=_classifier()
+        )
         vote = audit(train, estimator="knn-vote", random_state=seed)
         paper = audit(train, estimator="laplace", random_state=seed)
         losses = audit(train, estimator="gaussian-mixture", pred_probs=out_of_fold, random_state=seed)
@@ -90,13 +94,6 @@ def _classifier() -> Any:
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(max_iter=1_000)
-
-
-def _out_of_fold_probabilities(train: NoisyDataset, seed: int) -> Any:
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
-
-    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
-    return cross_val_predict(_classifier(), train.features, train.labels, cv=folds, method="predict_proba")
 
 
 def _test_accuracy(train: NoisyDataset, labels: IntArray | None, test: NoisyDataset) -> float:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.arrays import FloatArray
-from laplaceconfidence.auditing.evidence import class_values, default_estimator
-from laplaceconfidence.auditing.table import encodable
+from laplaceconfidence.auditing.evidence import default_estimator
 from laplaceconfidence.auditing.verified import learns_from_verified
 from laplaceconfidence.auditing.verified_file import read_verified
 from laplaceconfidence.cli.console import count
@@ -18,7 +17,7 @@ from laplaceconfidence.cli.decisions import decisions_for
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.confidence.verdict import FEWEST_AUDITED
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
 
 
@@ -46,7 +45,7 @@ class Verified:
 
     def told(self, labels: dict[int, Any], dataset: NoisyDataset, judge: Any) -> str:
         """How many labels were used, and what they did to the others."""
-        values = class_values(dataset).tolist()
+        values = dataset.class_values.tolist()
         n_right = sum(
             code != MISSING and label == values[code]
             for label, code in ((label, int(dataset.labels[row])) for row, label in labels.items())

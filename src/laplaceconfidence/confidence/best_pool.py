@@ -11,7 +11,7 @@ from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.candidate_classes import narrow
 from laplaceconfidence.confidence.cross_fitting import make_worlds
 from laplaceconfidence.confidence.evidence_pool import Pool
-from laplaceconfidence.confidence.given_labels import class_shares
+from laplaceconfidence.confidence.inputs import class_shares
 from laplaceconfidence.confidence.noise_inputs import labels_to_learn
 from laplaceconfidence.confidence.pool_choice import PoolCandidate, choose_pool
 from laplaceconfidence.confidence.self_training import Views, first_evidence, run_rounds

@@ -1,4 +1,4 @@
-"""Which labels are right, from their losses: two Beta distributions, which fit skewed heaps."""
+"""A mixture of two Beta distributions fitted to the losses, which also fits skewed clusters."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from scipy.special import betaln, expit, logsumexp
 from sklearn.base import BaseEstimator
 
 from laplaceconfidence.arrays import FloatArray
-from laplaceconfidence.confidence.given_labels import check_given_labels
+from laplaceconfidence.confidence.inputs import check_given_labels, refuse_sample_weight
 from laplaceconfidence.confidence.losses import are_alike, check_losses, labeled_losses, scale_to_unit
-from laplaceconfidence.confidence.protocol import Evidence
+from laplaceconfidence.confidence.protocol import EvidenceKind
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.validation import check_integer, check_real
 
@@ -21,7 +21,7 @@ LEAST_VARIANCE = 1e-6
 
 
 class BetaMixture(NamedTuple):
-    """Two Beta distributions and their shares, the one of the smaller mean first."""
+    """Parameters and weights of two Beta distributions, the one with the smaller mean first."""
 
     alphas: FloatArray  # (2,)
     betas: FloatArray  # (2,)
@@ -31,42 +31,93 @@ class BetaMixture(NamedTuple):
 class BetaLossMixture(BaseEstimator):
     """Posterior of the lower of two Beta distributions fitted to the losses of the given labels.
 
-    The mixture of Arazo et al., "Unsupervised Label Noise Modeling and Loss Correction" (2019): the losses
-    between two percentiles are brought to [0, 1], and ten steps of expectation maximization, with weighted
-    moments in place of the maximization, start from Beta(1, 2) and Beta(2, 1). Here the component of the
-    smaller mean is the right one, wherever the steps led, and the confidence never rises with the loss:
-    beyond the point where the ratio of the two densities turns round, it stays what it is there.
+    As in [1]_, the losses between two percentiles are scaled to [0, 1], and expectation maximization (EM)
+    with weighted moments in place of the maximization starts from Beta(1, 2) and Beta(2, 1). The component
+    with the smaller mean models the right labels. Unlike in [1]_, the confidence never increases with the
+    loss: beyond the point where the ratio of the two densities has its extremum, the confidence is constant.
 
-    Where all losses are alike nothing tells right from wrong, and every confidence is 0.5.
+    If all losses are equal up to rounding, every confidence is 0.5.
 
     Parameters
     ----------
-    max_iter
-        Steps of expectation maximization.
-    trim
-        Share of the losses left out at either end while fitting. Where nothing but equal losses would be
-        left, none is left out.
-    missing_label
-        One more value of ``y`` that means "no label", besides ``None``, NaN and "".
+    max_iter : int, default=10
+        Number of EM steps.
+    trim : float, default=0.05
+        Share of the losses left out at either end while fitting, in [0, 0.5). If only equal losses would
+        remain, none are left out.
+    missing_label : object, default=None
+        A value of ``y`` that means "no label", besides ``None``, NaN and the empty string.
+    n_jobs : int or None, default=None
+        Accepted because all estimators have it; the computation uses one thread.
+    random_state : int, Generator, RandomState or None, default=None
+        Accepted because all estimators have it; the estimate is deterministic.
 
     Attributes
     ----------
-    confidence_ : (n,) array, NaN where the label is missing
-    label_distributions_ : None, a loss says nothing about the other classes
-    classes_ : the distinct labels, sorted
-    alphas_, betas_, weights_ : (2,) arrays of the mixture on the scale [0, 1], the lower component first
+    confidence_ : ndarray of shape (n,)
+        Probability that the given label is right, NaN where none was given.
+    label_distributions_ : None
+        Losses of the given labels contain no information about other classes.
+    classes_ : ndarray of shape (C,)
+        The distinct labels, sorted.
+    neighborhood_ : None
+        This estimator uses no neighbors.
+    alphas_ : ndarray of shape (2,)
+        First parameter of the components on the scale [0, 1], the component with the smaller mean first.
+    betas_ : ndarray of shape (2,)
+        Second parameter of the components.
+    weights_ : ndarray of shape (2,)
+        Weights of the components.
+
+    References
+    ----------
+    .. [1] Arazo, Ortego, Albert, O'Connor, McGuinness, "Unsupervised Label Noise Modeling and Loss
+       Correction", ICML 2019.
+
+    Examples
+    --------
+    >>> from laplaceconfidence.confidence import BetaLossMixture
+    >>> losses = [0.1, 0.2, 0.15, 2.9, 0.1, 3.1]
+    >>> BetaLossMixture().fit(losses, [0, 1, 0, 1, 0, 1]).confidence_ > 0.5
+    array([ True,  True,  True, False,  True, False])
     """
 
-    evidence: ClassVar[Evidence] = "losses"
+    evidence: ClassVar[EvidenceKind] = "losses"
     neighborhood_: ClassVar[None] = None
 
-    def __init__(self, *, max_iter: int = 10, trim: float = 0.05, missing_label: Any = None) -> None:
+    def __init__(
+        self,
+        *,
+        max_iter: int = 10,
+        trim: float = 0.05,
+        missing_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.max_iter = max_iter
         self.trim = trim
         self.missing_label = missing_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the mixture to the losses ``X`` (n,) of the given labels ``y`` (n,)."""
+    def fit(self, X: Any, y: Any, *, sample_weight: None = None) -> Self:
+        """Fit the mixture to the losses of the given labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n,)
+            Losses of the given labels; those of missing labels may be NaN.
+        y : array-like of shape (n,)
+            Given labels; only which of them are missing matters.
+        sample_weight : None
+            Not supported: other values raise ``InvalidInputError``.
+
+        Returns
+        -------
+        BetaLossMixture
+            The fitted estimator.
+        """
+        refuse_sample_weight(self, sample_weight, "the method defines no weights of losses")
         max_iter = check_integer(self.max_iter, "max_iter", minimum=1)
         trim = check_real(self.trim, "trim", at_least=0, below=0.5)
         losses = check_losses(X)
@@ -80,17 +131,29 @@ class BetaLossMixture(BaseEstimator):
             mixture = BetaMixture(np.ones(2), np.ones(2), np.full(2, 0.5))
             confidence = np.full(len(labeled), 0.5)
         else:
-            inner = _without_ends(labeled, trim)
+            inner = _trimmed(labeled, trim)
             lowest, highest = float(inner.min()), float(inner.max())
-            mixture = fit_beta_mixture(_inside(scale_to_unit(inner, lowest, highest)), max_iter)
-            confidence = lower_posterior(mixture, _inside(scale_to_unit(labeled, lowest, highest)))
+            mixture = fit_beta_mixture(_inside_border(scale_to_unit(inner, lowest, highest)), max_iter)
+            confidence = lower_posterior(mixture, _inside_border(scale_to_unit(labeled, lowest, highest)))
         self.alphas_, self.betas_, self.weights_ = mixture
         self.confidence_[given.codes != MISSING] = confidence
         return self
 
 
 def fit_beta_mixture(values: FloatArray, n_steps: int) -> BetaMixture:
-    """Expectation maximization with weighted moments on values strictly between 0 and 1."""
+    """Fit two Beta distributions by expectation maximization with weighted moments.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Values strictly between 0 and 1.
+    n_steps : int
+        Number of EM steps.
+
+    Returns
+    -------
+    BetaMixture
+    """
     alphas, betas, weights = np.array([1.0, 2.0]), np.array([2.0, 1.0]), np.array([0.5, 0.5])
     for _ in range(n_steps):
         log_joint = np.log(weights) + _log_density(values[:, None], alphas, betas)  # (n, 2)
@@ -99,7 +162,7 @@ def fit_beta_mixture(values: FloatArray, n_steps: int) -> BetaMixture:
         total = responsibility.sum(axis=0)
         mean = responsibility.T @ values / total
         variance = (responsibility * (values[:, None] - mean) ** 2).sum(axis=0) / total
-        # A Beta distribution has 0 < variance < mean (1 - mean); a heap on two points breaks either rule.
+        # A Beta distribution has 0 < variance < mean (1 - mean); values on one or two points break this.
         largest = mean * (1 - mean)
         variance = np.clip(variance, np.minimum(LEAST_VARIANCE, largest / 2), largest * (1 - 1e-6))
         concentration = largest / variance - 1
@@ -110,9 +173,21 @@ def fit_beta_mixture(values: FloatArray, n_steps: int) -> BetaMixture:
 
 
 def lower_posterior(mixture: BetaMixture, values: FloatArray) -> FloatArray:
-    """Posterior of the lower component at ``values``, made never to rise with them."""
+    """Compute the posterior of the lower component, made non-increasing in the values.
+
+    Parameters
+    ----------
+    mixture : BetaMixture
+        The fitted mixture.
+    values : ndarray of shape (n,)
+        Values strictly between 0 and 1.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
     alphas, betas, weights = mixture
-    # The log ratio of upper to lower density is da log x + db log(1 - x) + constant: it turns once at most.
+    # The log ratio of upper to lower density is da log x + db log(1 - x) + constant: one extremum at most.
     da, db = alphas[1] - alphas[0], betas[1] - betas[0]
     if da > 0 and db > 0:
         values = np.minimum(values, da / (da + db))
@@ -130,11 +205,11 @@ def _log_density(values: FloatArray, alphas: FloatArray, betas: FloatArray) -> F
     return log_density
 
 
-def _without_ends(losses: FloatArray, trim: float) -> FloatArray:
+def _trimmed(losses: FloatArray, trim: float) -> FloatArray:
     low, high = np.quantile(losses, [trim, 1 - trim])
     inner = losses[(losses >= low) & (losses <= high)]
     return losses if len(inner) == 0 or are_alike(inner) else inner
 
 
-def _inside(scaled: FloatArray) -> FloatArray:
+def _inside_border(scaled: FloatArray) -> FloatArray:
     return np.clip(scaled, BORDER, 1 - BORDER)

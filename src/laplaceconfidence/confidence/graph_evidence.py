@@ -13,9 +13,9 @@ from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.cross_fitting import FoldWorlds
-from laplaceconfidence.confidence.softmax import clipped_softmax
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
+from laplaceconfidence.solve.propagation import clipped_softmax
 
 ALPHA = 0.5  # short range: generic embeddings want neighbors, not neighbors' neighbors
 FAR = 0.9  # over few neighbors, but from one to the next

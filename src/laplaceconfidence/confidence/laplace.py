@@ -1,4 +1,4 @@
-"""LaplaceConfidence: the paper's estimator."""
+"""LaplaceConfidence: propagation of the given labels over a graph of the samples."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.confidence.feature_vectors import check_feature_vectors
-from laplaceconfidence.confidence.given_labels import at_given_labels, check_contrasting_labels
-from laplaceconfidence.confidence.node_weights import check_node_weights, self_similarity
-from laplaceconfidence.confidence.protocol import Evidence
+from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
+from laplaceconfidence.confidence.inputs import (
+    at_given_labels,
+    check_contrasting_labels,
+    check_feature_vectors,
+    check_sample_weight,
+)
+from laplaceconfidence.confidence.protocol import EvidenceKind
 from laplaceconfidence.confidence.settings_search import (
     PAPER_NEIGHBORS,
     first_neighbors,
@@ -24,7 +28,6 @@ from laplaceconfidence.confidence.settings_search import (
     nested_normalized_graphs,
     settle_settings,
 )
-from laplaceconfidence.confidence.softmax import clipped_softmax
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.features.scale import principal_axes, project, unit_length
@@ -42,7 +45,7 @@ from laplaceconfidence.graph.neighbors import (
     fitting_neighbor_count,
     nearest_among,
 )
-from laplaceconfidence.solve.propagation import propagate_labels
+from laplaceconfidence.solve.propagation import clipped_softmax, propagate_labels
 from laplaceconfidence.stages import StageTimer, observing, stage
 from laplaceconfidence.validation import (
     check_choice,
@@ -52,57 +55,101 @@ from laplaceconfidence.validation import (
     must_be,
 )
 
-FLOAT64_UP_TO = 5_000  # samples; "auto" precision: below this the better one costs nothing
+FLOAT64_UP_TO = 5_000  # samples; "auto" precision: up to here float64 costs no noticeable time
 
 
 class LaplaceConfidence(ClassifierMixin, BaseEstimator):
     """Probability that each given label is right, from the minimum of a graph's Laplacian energy.
 
-    Chen et al., "LaplaceConfidence: a Graph-based Approach for Learning with Noisy Labels". A graph joins
-    every sample to its ``n_neighbors`` most similar ones; the given labels spread over it until neighbors
-    agree as well as they can without leaving the given labels altogether. A label that fits into that
-    state is trusted.
+    A graph connects every sample to its ``n_neighbors`` most similar ones. The given labels are propagated
+    over it to the solution that differs least between neighbors while staying close to the given labels. The
+    confidence of a label is its probability under that solution [1]_.
 
     Parameters
     ----------
-    n_neighbors : neighbors of a sample in the graph. Lowered with a warning if there are not that many.
-        "auto" takes the number under which hidden given labels are most likely.
-    alpha : how far labels spread, in (0, 1); the paper's mu is 1/alpha - 1. "auto" as for ``n_neighbors``.
-    n_components : principal components to keep before the graph is built; ``None`` keeps the features.
-    search : "exact", "ivf" (approximate, fast) or "auto": IVF from 20,000 samples on.
-    target_recall : share of the true neighbors an approximate search must find, as measured on a sample.
-    tol, max_iter : the conjugate gradients stop at this relative residual, or after so many iterations.
-    dtype : "float32", "float64" or "auto": float64 up to 5,000 samples, float32 above.
-    knn_graph_kind : what the values of a ``knn_graph`` passed to ``fit`` are: "similarity",
-        "cosine_distance" or any other "distance".
-    missing_label : a value of ``y`` that means "no label", besides ``None``, NaN and the empty string.
-    n_jobs : threads; ``None`` and -1 take every core.
-    random_state : seed of the approximate search and of the labels hidden for "auto".
+    n_neighbors : int or "auto", default=50
+        Number of neighbors per sample in the graph; lowered with a warning if there are fewer other samples.
+        "auto" chooses the number under which held-out given labels are most likely.
+    alpha : float or "auto", default=0.99
+        How far labels are propagated, in (0, 1); the paper's mu is 1/alpha - 1. "auto" chooses as for
+        ``n_neighbors``.
+    n_components : int or None, default=None
+        Number of principal components to keep before the graph is built; ``None`` keeps the features.
+    search : {"auto", "exact", "ivf"}, default="auto"
+        The neighbor search; "ivf" is approximate and fast, "auto" uses it from 20,000 samples on.
+    target_recall : float, default=0.95
+        Share of the true neighbors that an approximate search must find, measured on a sample.
+    tol : float, default=1e-3
+        Relative residual at which the conjugate gradients stop.
+    max_iter : int, default=30
+        Largest number of conjugate gradient iterations.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Precision of the graph and the solution; "auto" is float64 up to 5,000 samples and float32 above.
+    knn_graph_kind : {"similarity", "cosine_distance", "distance"}, default="similarity"
+        What the values of a ``knn_graph`` passed to ``fit`` are.
+    missing_label : object, default=None
+        A value of ``y`` that means "no label", besides ``None``, NaN and the empty string.
+    n_jobs : int or None, default=None
+        Number of threads; ``None`` and -1 use all cores.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the approximate search and of the folds for "auto"; not used by an exact search with fixed
+        settings.
 
     Attributes
     ----------
-    confidence_ : (n,) probability that the given label is right, NaN where none was given.
-    label_distributions_ : (n, C) probability of every class, for every sample.
-    transduction_ : (n,) the most probable class.
-    classes_ : (C,) the classes, in the order of the columns.
-    n_iter_, residual_, converged_ : iterations, largest true relative residual, and whether ``tol`` was
-        reached; ``class_residuals_`` has one residual a class.
-    energy_ : Laplacian energy of the given labels and of the solution, ``(given, solution)``.
-    affinity_ : (n, n) the symmetric graph the labels spread on.
-    alpha_, settings_ : the alpha used, and the candidates for "auto", best first, with the mean
-        log-likelihood of the hidden labels and the folds each one ran (empty where nothing was chosen).
-    n_neighbors_, search_, recall_ : what the neighbor search really used and reached (``None`` for a graph
-        that was passed in).
-    timings_ : seconds by stage.
+    confidence_ : ndarray of shape (n,)
+        Probability that the given label is right, NaN where none was given.
+    label_distributions_ : ndarray of shape (n, C)
+        Probability of every class for every sample; rows sum to 1.
+    transduction_ : ndarray of shape (n,)
+        The most probable class of every sample.
+    classes_ : ndarray of shape (C,)
+        The classes, in the order of the columns.
+    neighborhood_ : Neighborhood
+        The neighbors of every sample in the graph and their weights.
+    affinity_ : scipy.sparse.csr_array of shape (n, n)
+        The symmetric graph.
+    n_iter_ : int
+        Largest number of iterations of any class.
+    residual_ : float
+        Largest true relative residual of any class.
+    class_residuals_ : ndarray of shape (C,)
+        True relative residual per class.
+    converged_ : bool
+        Whether every class reached ``tol``.
+    energy_ : EnergyChange
+        Laplacian energy of the given labels and of the solution, ``(given, solution)``.
+    n_neighbors_ : int or None
+        Number of neighbors that was used; ``None`` for a graph that was passed in.
+    alpha_ : float
+        The alpha that was used.
+    settings_ : list of dict
+        The candidates for "auto", best first, each with the mean log-likelihood of the held-out labels and
+        the number of folds it was evaluated on; empty if nothing was chosen.
+    search_ : str or None
+        The neighbor search that was used; ``None`` for a graph that was passed in.
+    recall_ : float or None
+        Share of the true neighbors that the search found; ``None`` for a graph that was passed in.
+    timings_ : dict of str to float
+        Seconds per stage.
+    n_features_in_ : int
+        Number of features; not set if a graph replaced them.
 
+    References
+    ----------
+    .. [1] Chen et al., "LaplaceConfidence: a Graph-based Approach for Learning with Noisy Labels".
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_digits
+    >>> from laplaceconfidence.confidence import LaplaceConfidence
     >>> X, y = load_digits(return_X_y=True)
-    >>> y[0] = 7                                          # a wrong label
+    >>> y[0] = 7  # a wrong label
     >>> LaplaceConfidence().fit(X, y).confidence_.argmin()
     np.int64(0)
     """
 
-    evidence: ClassVar[Evidence] = "features"
+    evidence: ClassVar[EvidenceKind] = "features"
 
     def __init__(
         self,
@@ -136,9 +183,23 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, *, knn_graph: Any = None, sample_weight: Any = None) -> Self:
         """Estimate the confidence of every label of ``y``.
 
-        ``X`` are features (n, d); it may be ``None`` when a ``knn_graph`` (sparse, n x n, values as
-        ``knn_graph_kind`` says, symmetric or not) is passed in. ``sample_weight`` makes a sample count as
-        that many copies of itself: 0 means that it is judged but not heard.
+        Parameters
+        ----------
+        X : array-like of shape (n, d) or None
+            Feature vectors; may be ``None`` if a ``knn_graph`` is passed.
+        y : array-like of shape (n,)
+            Given labels of at least two classes.
+        knn_graph : sparse matrix of shape (n, n) or None, default=None
+            A graph of neighbors that replaces the one made from ``X``, symmetric or not, with values as
+            ``knn_graph_kind`` says.
+        sample_weight : array-like of shape (n,) or None, default=None
+            A sample of weight w counts as w copies of itself. The label of a sample of weight 0 gets a
+            confidence, but has no influence on other samples.
+
+        Returns
+        -------
+        LaplaceConfidence
+            The fitted estimator.
         """
         self._check_settings()
         timer = StageTimer()
@@ -148,9 +209,9 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
             n = len(labels.codes)
             if unit is not None:
                 check_same_length("X", len(unit), "y", n)
-            weights = check_node_weights(sample_weight, n)
-            heard_codes = labels.codes if weights is None else np.where(weights > 0, labels.codes, MISSING)
-            affinity, order = self._build_graph(unit, knn_graph, heard_codes, len(labels.class_values))
+            weights = check_sample_weight(sample_weight, n)
+            used_codes = labels.codes if weights is None else np.where(weights > 0, labels.codes, MISSING)
+            affinity, order = self._build_graph(unit, knn_graph, used_codes, len(labels.class_values))
             result = propagate_labels(
                 affinity,
                 labels.codes,
@@ -159,7 +220,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 node_weights=weights,
-                self_similarity=None if weights is None else self_similarity(unit, affinity),
+                self_similarity=None if weights is None else _self_similarity(unit, affinity),
                 order=order,
                 n_jobs=self.n_jobs,
             )
@@ -176,14 +237,15 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
         self.energy_ = result.energy
         self.timings_ = timer.seconds
         self._unit_features = unit
-        heard = np.ones(n) if weights is None else weights
-        self._message = result.solution * (heard / np.sqrt(result.degree))[:, None].astype(affinity.dtype)
-        self._heard = heard
+        self._node_weights = np.ones(n) if weights is None else weights
+        # What every node passes on to each of its neighbors, apart from the weight of the edge.
+        self._outgoing = self._node_weights / np.sqrt(result.degree)  # (n,)
+        self._message = result.solution * self._outgoing[:, None].astype(affinity.dtype)
         if not self.converged_:
             warnings.warn(
                 f"The conjugate gradients stopped after max_iter={self.max_iter} iterations at a relative "
-                f"residual of {self.residual_:.2g}; 'tol' asks for {self.tol:g}. The ranking is usually "
-                "settled by then; raise 'max_iter' for more digits.",
+                f"residual of {self.residual_:.2g}, above tol={self.tol:g}. The ranking of the samples "
+                "rarely changes after that; raise 'max_iter' for more precise confidences.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -191,30 +253,55 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
 
     @property
     def neighborhood_(self) -> Neighborhood:
-        """The neighbors and weights of the normalized graph that the labels spread on."""
-        return Neighborhood.of_graph(self.affinity_)
+        """The neighbors of every sample and their weights in the graph, sample weights included."""
+        if (self._node_weights == 1).all():
+            return Neighborhood.of_graph(self.affinity_)
+        weights = sparse.csr_array(self.affinity_, copy=True)
+        weights.data *= self._outgoing[weights.indices].astype(weights.dtype)
+        return Neighborhood(self.affinity_, weights)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities (m, C) of new samples, each joined to the graph as a node without a label."""
+        """Predict the class probabilities of new samples, each added to the graph as a node without a label.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Feature vectors.
+
+        Returns
+        -------
+        ndarray of shape (m, C)
+            Rows sum to 1.
+        """
         check_is_fitted(self)
         if self._unit_features is None:
             raise InvalidInputError(
-                "Fitted on a 'knn_graph' without features: new samples have no place in it."
+                "This estimator was fitted on a 'knn_graph' without features, so new samples cannot be "
+                "compared with the fitted ones. Pass 'X' to fit, too."
             )
         queries = self._prepared_features(X, reset=False)
         nearest, similarities = nearest_among(queries, self._unit_features, self._n_votes, n_jobs=self.n_jobs)
         weights = np.maximum(similarities, 0).astype(self._message.dtype)  # (m, k)
-        degree = (weights * self._heard[nearest]).sum(axis=1)
+        degree = (weights * self._node_weights[nearest]).sum(axis=1)
         degree[degree <= 0] = 1.0
         solution = np.empty((len(queries), len(self.classes_)), dtype=self._message.dtype)
-        for start in range(0, len(queries), 1024):
-            rows = slice(start, start + 1024)
+        for rows in row_blocks(len(queries), 1024):
             solution[rows] = np.einsum("mk,mkc->mc", weights[rows], self._message[nearest[rows]])
         solution *= (self.alpha_ / np.sqrt(degree))[:, None]
         return clipped_softmax(solution)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of new samples."""
+        """Predict the most probable class of new samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Feature vectors.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
         columns = self.predict_proba(X).argmax(axis=1)
         most_probable: NDArray[Any] = self.classes_[columns]
         return most_probable
@@ -234,7 +321,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
         check_choice(self.knn_graph_kind, "knn_graph_kind", GRAPH_KINDS)
 
     def _prepared_features(self, X: Any, *, reset: bool) -> FloatArray:
-        """Checked, reduced as asked, and of unit length; fitted with ``reset``, applied without."""
+        """Check features, apply PCA if requested and scale to unit length; ``reset`` fits the PCA."""
         with stage("features"):
             features = check_feature_vectors(self, X, reset=reset)
             if reset:
@@ -255,7 +342,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
     def _build_graph(
         self, unit: FloatArray | None, knn_graph: Any, codes: IntArray, n_classes: int
     ) -> tuple[Any, IntArray | None]:
-        """The symmetric graph, and a numbering in which neighbors are near each other, if one is known."""
+        """Build the symmetric graph; also return an order that keeps neighbors together, if one is known."""
         n = len(codes)
         self.search_: str | None = None
         self.recall_: float | None = None
@@ -288,7 +375,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
     def _settle(
         self, graphs: Any, counts: Sequence[int | None], codes: IntArray, n_classes: int
     ) -> int | None:
-        """Choose what is "auto" and keep what was chosen, and from what."""
+        """Choose the settings that are "auto", and store the choice and its candidates."""
         settings = settle_settings(
             graphs, counts, self.alpha, codes, n_classes, random_state=self.random_state, n_jobs=self.n_jobs
         )
@@ -297,3 +384,9 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
         chosen = settings.n_neighbors or PAPER_NEIGHBORS
         self._n_votes = chosen if isinstance(self.n_neighbors, str) else self.n_neighbors
         return settings.n_neighbors
+
+
+def _self_similarity(unit: FloatArray | None, affinity: sparse.csr_array) -> FloatArray:
+    """Similarity of every sample to its copy: 1 for unit vectors, else that of its closest neighbor."""
+    own = affinity.max(axis=1).toarray().ravel() if unit is None else (unit != 0).any(axis=1)
+    return np.asarray(own, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Which labels are right, from how each class hangs together: TopoFilter."""
+"""The largest connected component of every class in the neighbor graph: TopoFilter."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
-from laplaceconfidence.confidence.feature_vectors import check_feature_vectors, unit_features
-from laplaceconfidence.confidence.given_labels import check_given_labels
-from laplaceconfidence.confidence.neighbor_votes import to_shares, vote_counts, voting_neighbors
-from laplaceconfidence.confidence.protocol import Evidence
+from laplaceconfidence.confidence.inputs import (
+    check_feature_vectors,
+    check_given_labels,
+    refuse_sample_weight,
+    unit_features,
+)
+from laplaceconfidence.confidence.knn_vote import to_shares, vote_counts, voting_neighbors
+from laplaceconfidence.confidence.protocol import EvidenceKind
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.graph.neighborhood import Neighborhood
 from laplaceconfidence.graph.neighbors import Neighbors, find_neighbors, fitting_neighbor_count
@@ -20,48 +24,73 @@ from laplaceconfidence.validation import check_integer, check_real
 
 
 class LargestComponent(BaseEstimator):
-    """Confidence 1 for the core of every class and 0 for the rest, after TopoFilter (Wu et al., 2020).
+    """Confidence 1 for the largest connected component of every class, 0 for other samples (TopoFilter).
 
-    In the graph of nearest neighbors, the edges between samples of the same label are kept; the largest
-    connected component of each class is collected. Of what was collected, a sample stays if its own label
-    is the most frequent one among its nearest neighbors *within the collection*, with a share of at least
-    ``zeta``. That is one round of TopoFilter; the original repeats it while a network trains.
+    In the graph of nearest neighbors, only edges between samples with the same label are kept, and the
+    largest connected component of each class is selected. A selected sample stays if its label is the most
+    frequent one among its nearest neighbors within the selection, with a share of at least ``zeta``. This is
+    one iteration of TopoFilter [1]_; the original repeats it while a network trains.
 
-    Neighbors are nearest by cosine similarity, as for all estimators here; an edge needs one of its ends
-    to see the other. Components of equal size are all collected, so that the order of the samples decides
-    nothing. Samples without label belong to no class.
+    Neighbors are nearest by cosine similarity, and an edge exists if either end is among the neighbors of the
+    other. Components of equal size are all selected, so that the order of the samples does not matter.
+    Samples without a label belong to no class.
 
     Parameters
     ----------
-    n_neighbors
-        Neighbors in the graph whose components are taken; larger ones suit more noise.
-    n_outlier_neighbors
-        Neighbors within the collection that are asked whether a sample stays; all others where there are
-        not that many.
-    zeta
-        Least share of those neighbors that has to agree; ``None`` leaves the collection as it is.
-    n_components
-        Number of principal components to search in; ``None`` takes the features as they are.
-    search
-        "exact", "ivf" (approximate) or "auto": IVF from 20,000 samples on.
-    n_jobs
-        Threads; ``None`` and -1 take every core.
-    random_state
-        Seed of the approximate search.
-    missing_label
-        One more value of ``y`` that means "no label", besides ``None``, NaN and "".
+    n_neighbors : int, default=4
+        Number of neighbors per sample in the graph of the components; larger numbers suit more noise.
+    n_outlier_neighbors : int, default=32
+        Number of neighbors within the selection that decide whether a sample stays; all others if there are
+        fewer.
+    zeta : float or None, default=0.5
+        Smallest share of those neighbors that must have the same label; ``None`` keeps the whole selection.
+    n_components : int or None, default=None
+        Number of principal components in which neighbors are searched; ``None`` keeps the features.
+    search : {"auto", "exact", "ivf"}, default="auto"
+        The neighbor search; "ivf" is approximate and fast, "auto" uses it from 20,000 samples on.
+    missing_label : object, default=None
+        A value of ``y`` that means "no label", besides ``None``, NaN and the empty string.
+    n_jobs : int or None, default=None
+        Number of threads; ``None`` and -1 use all cores.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the approximate search; an exact search does not use it.
 
     Attributes
     ----------
-    confidence_ : (n,) array of 1 and 0, NaN where the label is missing
-    label_distributions_ : (n, C) array, shares of the labels of the kept ones among the
-        ``n_outlier_neighbors`` nearest of all samples; where none of them was kept, of all that have a label
-    classes_ : the distinct labels, sorted
-    neighborhood_ : the neighbors, those that the distributions count with weight 1
-    n_neighbors_, search_, recall_ : what the search on all samples really used and reached
+    confidence_ : ndarray of shape (n,)
+        1 for the samples that stay and 0 for the others, NaN where no label was given.
+    label_distributions_ : ndarray of shape (n, C)
+        Shares of the labels among those of the ``n_outlier_neighbors`` nearest samples that stay; if none of
+        them does, among all of them that have a label.
+    classes_ : ndarray of shape (C,)
+        The distinct labels, sorted.
+    neighborhood_ : Neighborhood
+        The neighbors; those that count in ``label_distributions_`` have weight 1, the others 0.
+    n_neighbors_ : int
+        Number of neighbors that was used.
+    search_ : str
+        The neighbor search that was used.
+    recall_ : float or None
+        Share of the true neighbors that the search found.
+    n_features_in_ : int
+        Number of features.
+
+    References
+    ----------
+    .. [1] Wu, Zheng, Goswami, Metaxas, Chen, "A Topological Filter for Learning with Label Noise", NeurIPS
+       2020.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from laplaceconfidence.confidence import LargestComponent
+    >>> X, y = load_digits(return_X_y=True)
+    >>> y[0] = 7  # a wrong label
+    >>> LargestComponent().fit(X, y).confidence_[:5]
+    array([0., 1., 0., 1., 1.])
     """
 
-    evidence: ClassVar[Evidence] = "features"
+    evidence: ClassVar[EvidenceKind] = "features"
 
     def __init__(
         self,
@@ -71,21 +100,37 @@ class LargestComponent(BaseEstimator):
         zeta: float | None = 0.5,
         n_components: int | None = None,
         search: str = "auto",
+        missing_label: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
-        missing_label: Any = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.n_outlier_neighbors = n_outlier_neighbors
         self.zeta = zeta
         self.n_components = n_components
         self.search = search
+        self.missing_label = missing_label
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.missing_label = missing_label
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Collect the cores of the classes given by ``y`` (n,) in the features ``X`` (n, d)."""
+    def fit(self, X: Any, y: Any, *, sample_weight: None = None) -> Self:
+        """Select the largest components of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Feature vectors.
+        y : array-like of shape (n,)
+            Given labels.
+        sample_weight : None
+            Not supported: other values raise ``InvalidInputError``.
+
+        Returns
+        -------
+        LargestComponent
+            The fitted estimator.
+        """
+        refuse_sample_weight(self, sample_weight, "the components of a graph have no weights")
         n_outlier_neighbors = check_integer(self.n_outlier_neighbors, "n_outlier_neighbors", minimum=1)
         zeta = None if self.zeta is None else check_real(self.zeta, "zeta", at_least=0, at_most=1)
         features = check_feature_vectors(self, X)
@@ -119,7 +164,19 @@ class LargestComponent(BaseEstimator):
 
 
 def largest_components(starts: IntArray, ends: IntArray, codes: IntArray) -> BoolArray:
-    """Mask of the samples in the largest component of their class; edges have no direction."""
+    """Find the samples in the largest component of their class.
+
+    Parameters
+    ----------
+    starts, ends : ndarray of shape (n_edges,)
+        Samples that the undirected edges connect.
+    codes : ndarray of shape (n,)
+        Codes of the given labels.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
     labeled = codes != MISSING
     within = (codes[starts] == codes[ends]) & labeled[starts]
     edges = (np.ones(int(within.sum())), (starts[within], ends[within]))
@@ -133,7 +190,23 @@ def largest_components(starts: IntArray, ends: IntArray, codes: IntArray) -> Boo
 
 
 def agree_with_neighbors(neighbors: Neighbors, codes: IntArray, n_classes: int, zeta: float) -> BoolArray:
-    """Mask of the samples whose own label leads among their neighbors, with a share of at least ``zeta``."""
+    """Find the samples whose label is the most frequent among their neighbors, and frequent enough.
+
+    Parameters
+    ----------
+    neighbors : Neighbors
+        k neighbors per sample.
+    codes : ndarray of shape (n,)
+        Codes of the given labels.
+    n_classes : int
+        Number of classes.
+    zeta : float
+        Smallest share of the k neighbors that must have the label.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
     votes = voting_neighbors(neighbors, codes != MISSING).astype(np.float64)
     counts = vote_counts(neighbors.indices, votes, codes, n_classes)
     own = counts[np.arange(len(codes)), codes]
@@ -142,13 +215,13 @@ def agree_with_neighbors(neighbors: Neighbors, codes: IntArray, n_classes: int, 
 
 
 def _edges(neighbors: Neighbors, n_neighbors: int) -> tuple[IntArray, IntArray]:
-    seen = neighbors.similarities[:, :n_neighbors] > 0
-    starts, places = np.nonzero(seen)
+    similar = neighbors.similarities[:, :n_neighbors] > 0
+    starts, places = np.nonzero(similar)
     return starts, neighbors.indices[starts, places]
 
 
 def _votes_of_kept(neighbors: Neighbors, n_nearest: int, kept: BoolArray, codes: IntArray) -> FloatArray:
-    """(n, k) 1 for the nearest neighbors that were kept, or for all labeled ones where none was; else 0."""
+    """Votes (n, k): 1 for the nearest neighbors that were kept, or all labeled ones if none was; else 0."""
     nearest = np.arange(neighbors.indices.shape[1]) < n_nearest
     by_kept = voting_neighbors(neighbors, kept) & nearest
     by_all = voting_neighbors(neighbors, codes != MISSING) & nearest

@@ -1,4 +1,4 @@
-"""Which labels are right, from their losses: two Gaussians, the one of the small losses is right."""
+"""A mixture of two Gaussians fitted to the losses: the one with the smaller mean models right labels."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator
 from sklearn.mixture import GaussianMixture
 
 from laplaceconfidence.arrays import FloatArray
-from laplaceconfidence.confidence.given_labels import check_given_labels
+from laplaceconfidence.confidence.inputs import check_given_labels, refuse_sample_weight
 from laplaceconfidence.confidence.losses import are_alike, check_losses, labeled_losses, scale_to_unit
-from laplaceconfidence.confidence.protocol import Evidence
+from laplaceconfidence.confidence.protocol import EvidenceKind
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.validation import check_integer, check_random_state, check_real
 
@@ -19,33 +19,64 @@ from laplaceconfidence.validation import check_integer, check_random_state, chec
 class GaussianLossMixture(BaseEstimator):
     """Posterior of the lower of two Gaussians fitted to the losses of the given labels.
 
-    Networks learn right labels first, so that for a while the losses of right and wrong labels form two
-    heaps. The losses are brought to [0, 1] and a mixture of two Gaussians is fitted by expectation
-    maximization. The default settings are those of DivideMix (Li, Socher, Hoi, 2020), which took the idea
-    from the Beta mixture of Arazo et al. (2019).
+    Networks learn right labels first, so that early in training the losses of right and wrong labels form two
+    clusters. The losses are scaled to [0, 1] and a mixture of two Gaussians is fitted by expectation
+    maximization (EM); the confidence is the posterior probability of the component with the smaller mean. The
+    default settings are those of DivideMix [1]_, which replaced the Beta mixture of [2]_ by Gaussians.
 
-    Where all losses are alike nothing tells right from wrong, and every confidence is 0.5.
+    If all losses are equal up to rounding, every confidence is 0.5.
 
     Parameters
     ----------
-    max_iter, tol, reg_covar
-        Most EM steps, the gain in mean log-likelihood below which they end, and what is added to the
-        variances to keep them from vanishing.
-    random_state
-        Seed of the k-means that starts the mixture.
-    missing_label
-        One more value of ``y`` that means "no label", besides ``None``, NaN and "".
+    max_iter : int, default=10
+        Largest number of EM steps.
+    tol : float, default=1e-2
+        EM stops if the mean log-likelihood gains less than this.
+    reg_covar : float, default=5e-4
+        Added to the variances to keep them above zero.
+    missing_label : object, default=None
+        A value of ``y`` that means "no label", besides ``None``, NaN and the empty string.
+    n_jobs : int or None, default=None
+        Accepted because all estimators have it; it has no effect.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the k-means clustering that initializes the mixture.
 
     Attributes
     ----------
-    confidence_ : (n,) array, NaN where the label is missing
-    label_distributions_ : None, a loss says nothing about the other classes
-    classes_ : the distinct labels, sorted
-    means_, variances_, weights_ : (2,) arrays of the mixture on the scale [0, 1], the lower component first
-    n_iter_, converged_ : EM steps made, and whether they ended by ``tol``
+    confidence_ : ndarray of shape (n,)
+        Probability that the given label is right, NaN where none was given.
+    label_distributions_ : None
+        Losses of the given labels contain no information about other classes.
+    classes_ : ndarray of shape (C,)
+        The distinct labels, sorted.
+    neighborhood_ : None
+        This estimator uses no neighbors.
+    means_ : ndarray of shape (2,)
+        Means of the components on the scale [0, 1], the smaller one first.
+    variances_ : ndarray of shape (2,)
+        Variances of the components.
+    weights_ : ndarray of shape (2,)
+        Weights of the components.
+    n_iter_ : int
+        Number of EM steps.
+    converged_ : bool
+        Whether EM stopped because of ``tol``.
+
+    References
+    ----------
+    .. [1] Li, Socher, Hoi, "DivideMix: Learning with Noisy Labels as Semi-supervised Learning", ICLR 2020.
+    .. [2] Arazo, Ortego, Albert, O'Connor, McGuinness, "Unsupervised Label Noise Modeling and Loss
+       Correction", ICML 2019.
+
+    Examples
+    --------
+    >>> from laplaceconfidence.confidence import GaussianLossMixture
+    >>> losses = [0.1, 0.2, 0.15, 2.9, 0.1, 3.1]
+    >>> GaussianLossMixture(random_state=0).fit(losses, [0, 1, 0, 1, 0, 1]).confidence_.round(2)
+    array([1., 1., 1., 0., 1., 0.])
     """
 
-    evidence: ClassVar[Evidence] = "losses"
+    evidence: ClassVar[EvidenceKind] = "losses"
     neighborhood_: ClassVar[None] = None
 
     def __init__(
@@ -54,17 +85,35 @@ class GaussianLossMixture(BaseEstimator):
         max_iter: int = 10,
         tol: float = 1e-2,
         reg_covar: float = 5e-4,
-        random_state: Any = None,
         missing_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.max_iter = max_iter
         self.tol = tol
         self.reg_covar = reg_covar
-        self.random_state = random_state
         self.missing_label = missing_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the mixture to the losses ``X`` (n,) of the given labels ``y`` (n,)."""
+    def fit(self, X: Any, y: Any, *, sample_weight: None = None) -> Self:
+        """Fit the mixture to the losses of the given labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n,)
+            Losses of the given labels; those of missing labels may be NaN.
+        y : array-like of shape (n,)
+            Given labels; only which of them are missing matters.
+        sample_weight : None
+            Not supported: other values raise ``InvalidInputError``.
+
+        Returns
+        -------
+        GaussianLossMixture
+            The fitted estimator.
+        """
+        refuse_sample_weight(self, sample_weight, "scikit-learn's GaussianMixture, which it fits, takes none")
         max_iter = check_integer(self.max_iter, "max_iter", minimum=1)
         tol = check_real(self.tol, "tol", at_least=0)
         reg_covar = check_real(self.reg_covar, "reg_covar", above=0)
@@ -85,7 +134,7 @@ class GaussianLossMixture(BaseEstimator):
         mixture = GaussianMixture(
             n_components=2, max_iter=max_iter, tol=tol, reg_covar=reg_covar, random_state=seed
         )
-        # In order of size, so that the order of the samples has no say in where k-means starts.
+        # Sorted, so that the order of the samples does not change where k-means starts.
         mixture.fit(np.sort(scaled, axis=0))
         low_first = np.argsort(mixture.means_[:, 0], kind="stable")
         self._keep(

@@ -15,9 +15,8 @@ from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
 from laplaceconfidence.confidence.best_pool import BestPool, find_best_pool
 from laplaceconfidence.confidence.candidate_classes import ALL_UP_TO, widen
 from laplaceconfidence.confidence.decisions import ExpectedCurve, expected_curve, threshold_for_precision
-from laplaceconfidence.confidence.feature_vectors import check_feature_vectors
 from laplaceconfidence.confidence.found_views import find_views
-from laplaceconfidence.confidence.given_labels import check_given_labels
+from laplaceconfidence.confidence.inputs import check_feature_vectors, check_given_labels
 from laplaceconfidence.confidence.label_reading import LabelReading, read_labels
 from laplaceconfidence.confidence.noise_inputs import (
     audited_column,
@@ -25,7 +24,7 @@ from laplaceconfidence.confidence.noise_inputs import (
     encode_audited,
     rows_as_mask,
 )
-from laplaceconfidence.confidence.protocol import Evidence
+from laplaceconfidence.confidence.protocol import EvidenceKind
 from laplaceconfidence.confidence.self_training import Views
 from laplaceconfidence.confidence.transition import pair_counts
 from laplaceconfidence.confidence.verdict import calibrate_reading
@@ -97,7 +96,7 @@ class NoiseAwareConfidence(BaseEstimator):
     np.int64(0)
     """
 
-    evidence: ClassVar[Evidence] = "features"
+    evidence: ClassVar[EvidenceKind] = "features"
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""How far a model prefers the label to its strongest rival."""
+"""Normalized margin: the predicted probability of the given label against that of the best other class."""
 
 from __future__ import annotations
 
@@ -7,48 +7,94 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from laplaceconfidence.confidence.given_labels import at_given_labels
+from laplaceconfidence.confidence.inputs import at_given_labels, refuse_sample_weight
 from laplaceconfidence.confidence.probabilities import check_probabilities
-from laplaceconfidence.confidence.protocol import Evidence
+from laplaceconfidence.confidence.protocol import EvidenceKind
 
 
 class NormalizedMargin(BaseEstimator):
-    """Confidence = (p[y] - max over the other classes of p + 1) / 2, which lies in [0, 1].
+    """Half of one plus the margin of the given label: (p[y] - max of the other classes + 1) / 2.
 
-    It is 0.5 where the label and its strongest rival are equally likely, and 1 where there is one class only.
-    The ranking is cleanlab's "normalized margin" (Northcutt et al., 2021). The probabilities should
-    come from a model that has not seen the label it judges: out-of-fold ones, say.
+    The score lies in [0, 1]. It is 0.5 where the given label and the best other class are equally likely, and
+    1 if there is only one class. The ranking is the "normalized margin" of [1]_. The probabilities should
+    come from a model that was not trained on the sample, as out-of-fold probabilities do.
 
     Parameters
     ----------
-    classes
-        The class of every column, in order. ``None`` takes the distinct labels of ``y``, sorted; give it
-        where a class has a column and no label.
-    missing_label
-        One more value of ``y`` that means "no label", besides ``None``, NaN and "".
+    classes : array-like of shape (C,) or None, default=None
+        The class of every column of ``X``, in order. ``None`` takes the distinct labels of ``y``, sorted;
+        pass the classes if one has a column but no label.
+    missing_label : object, default=None
+        A value of ``y`` that means "no label", besides ``None``, NaN and the empty string.
+    n_jobs : int or None, default=None
+        Accepted because all estimators have it; the computation uses one thread.
+    random_state : int, Generator, RandomState or None, default=None
+        Accepted because all estimators have it; the estimate is deterministic.
 
     Attributes
     ----------
-    confidence_ : (n,) array, NaN where the label is missing
-    label_distributions_ : (n, C) array, the probabilities given
-    classes_ : the class of every column
+    confidence_ : ndarray of shape (n,)
+        Probability that the given label is right, NaN where none was given.
+    label_distributions_ : ndarray of shape (n, C)
+        The class probabilities that were passed, with rows that sum to 1.
+    classes_ : ndarray of shape (C,)
+        The class of every column.
+    neighborhood_ : None
+        This estimator uses no neighbors.
+
+    References
+    ----------
+    .. [1] Northcutt, Jiang, Chuang, "Confident Learning: Estimating Uncertainty in Dataset Labels", Journal
+       of Artificial Intelligence Research, 2021.
+
+    Examples
+    --------
+    >>> from laplaceconfidence.confidence import NormalizedMargin
+    >>> probabilities = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]]
+    >>> NormalizedMargin().fit(probabilities, ["cat", "dog", "dog"]).confidence_
+    array([0.9, 0.8, 0.3])
     """
 
-    evidence: ClassVar[Evidence] = "probabilities"
+    evidence: ClassVar[EvidenceKind] = "probabilities"
     neighborhood_: ClassVar[None] = None
 
-    def __init__(self, *, classes: Any = None, missing_label: Any = None) -> None:
+    def __init__(
+        self,
+        *,
+        classes: Any = None,
+        missing_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.classes = classes
         self.missing_label = missing_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Compare the class probabilities ``X`` (n, C) at the given labels ``y`` (n,) with the others."""
+    def fit(self, X: Any, y: Any, *, sample_weight: None = None) -> Self:
+        """Compare the class probabilities at the given labels with those of the other classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, C)
+            Class probabilities, rows summing to 1.
+        y : array-like of shape (n,)
+            Given labels.
+        sample_weight : None
+            Not supported: other values raise ``InvalidInputError``.
+
+        Returns
+        -------
+        NormalizedMargin
+            The fitted estimator.
+        """
+        refuse_sample_weight(self, sample_weight, "each confidence depends on one row of 'X' only")
         self.label_distributions_, given = check_probabilities(
             X, y, classes=self.classes, missing_label=self.missing_label
         )
         self.classes_ = given.class_values
-        rivals = self.label_distributions_.copy()
-        rivals[np.arange(len(rivals)), np.maximum(given.codes, 0)] = 0
+        others = self.label_distributions_.copy()
+        others[np.arange(len(others)), np.maximum(given.codes, 0)] = 0
         own = at_given_labels(self.label_distributions_, given.codes)
-        self.confidence_ = (own - rivals.max(axis=1) + 1) / 2
+        self.confidence_ = (own - others.max(axis=1) + 1) / 2
         return self

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray
-from laplaceconfidence.confidence.given_labels import check_given_labels
+from laplaceconfidence.confidence.inputs import check_given_labels
 from laplaceconfidence.data.labels import EncodedLabels
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import check_features

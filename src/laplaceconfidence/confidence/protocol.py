@@ -1,4 +1,4 @@
-"""What every confidence estimator looks like, so that they are interchangeable."""
+"""The interface that all confidence estimators share."""
 
 from __future__ import annotations
 
@@ -9,23 +9,54 @@ from numpy.typing import NDArray
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.graph.neighborhood import Neighborhood
 
-Evidence = Literal["features", "probabilities", "losses"]
+EvidenceKind = Literal["features", "probabilities", "losses"]
 
 
 class ConfidenceEstimator(Protocol):
-    """From evidence about the samples and their given labels to the probability that each label is right.
+    """An estimator of the probability that each given label is right.
 
-    ``evidence`` says what ``fit`` takes as ``X``: feature vectors (n, d), class probabilities (n, C) in the
-    order of the sorted classes, or losses (n,) of the given labels.
+    Every estimator also follows scikit-learn: ``get_params``, ``set_params``, ``clone`` and ``pickle`` work,
+    and the constructor accepts ``missing_label``, ``n_jobs`` and ``random_state``.
+
+    Attributes
+    ----------
+    evidence : {"features", "probabilities", "losses"}
+        What ``fit`` takes as ``X``: feature vectors of shape (n, d), class probabilities of shape (n, C) in
+        the order of the sorted classes, or losses of the given labels of shape (n,).
+    classes_ : ndarray of shape (C,)
+        The classes.
+    confidence_ : ndarray of shape (n,)
+        Probability that the given label is right, NaN where none was given.
+    label_distributions_ : ndarray of shape (n, C) or None
+        Probability of every class, rows summing to 1; ``None`` for estimators that take losses.
+    neighborhood_ : Neighborhood or None
+        The neighbors and weights that the estimate used; ``None`` if it used none.
     """
 
-    evidence: ClassVar[Evidence]
+    evidence: ClassVar[EvidenceKind]
     classes_: NDArray[Any]
-    confidence_: FloatArray  # (n,) probability that the given label is right, NaN where none was given
-    label_distributions_: FloatArray | None  # (n, C) rows sum to 1; None where losses are all there is
+    confidence_: FloatArray
+    label_distributions_: FloatArray | None
 
     @property
     def neighborhood_(self) -> Neighborhood | None:
-        """The neighbors and weights that the estimate used; None where none were."""
+        """The neighbors and weights that the estimate used; ``None`` if it used none."""
 
-    def fit(self, X: Any, y: Any) -> Self: ...
+    def fit(self, X: Any, y: Any) -> Self:
+        """Estimate the confidence of every label of ``y``.
+
+        Estimators of this package also take ``sample_weight``, and raise ``InvalidInputError`` if they are
+        given weights that they cannot use.
+
+        Parameters
+        ----------
+        X : array-like
+            What ``evidence`` names.
+        y : array-like of shape (n,)
+            Given labels.
+
+        Returns
+        -------
+        ConfidenceEstimator
+            The fitted estimator.
+        """

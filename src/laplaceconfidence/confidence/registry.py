@@ -1,4 +1,4 @@
-"""Every confidence estimator by the name that the command line and the benchmarks use."""
+"""All confidence estimators by the names that the command line and the benchmarks use."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from laplaceconfidence.confidence.largest_component import LargestComponent
 from laplaceconfidence.confidence.loss_mixture import GaussianLossMixture
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.confidence.normalized_margin import NormalizedMargin
-from laplaceconfidence.confidence.protocol import ConfidenceEstimator, Evidence
+from laplaceconfidence.confidence.protocol import ConfidenceEstimator, EvidenceKind
 from laplaceconfidence.confidence.refined_cross_entropy import RefinedCrossEntropy
 from laplaceconfidence.confidence.self_confidence import SelfConfidence
 
 
 class EstimatorClass(Protocol):
-    """A class of estimators: says what evidence they take, and makes one from settings."""
+    """The class of an estimator: has ``evidence`` and makes an estimator from its settings."""
 
     @property
-    def evidence(self) -> Evidence: ...
+    def evidence(self) -> EvidenceKind: ...
 
     def __call__(self, *args: Any, **settings: Any) -> ConfidenceEstimator: ...
 

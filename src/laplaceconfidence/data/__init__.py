@@ -5,7 +5,7 @@ from laplaceconfidence.data.digits import load_digits
 from laplaceconfidence.data.images import load_image, load_images
 from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
 from laplaceconfidence.data.noise import NOISE_KINDS, add_noise
-from laplaceconfidence.data.noise_file import Noise, read_noise_file, write_noise_file
+from laplaceconfidence.data.noise_file import NoiseRecord, read_noise_file, write_noise_file
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.data.transitions import (
     CIFAR10_ASYMMETRIC,
@@ -21,7 +21,7 @@ __all__ = [
     "MISSING",
     "NOISE_KINDS",
     "EncodedLabels",
-    "Noise",
+    "NoiseRecord",
     "NoisyDataset",
     "add_noise",
     "empirical_transition",

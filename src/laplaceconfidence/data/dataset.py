@@ -1,4 +1,4 @@
-"""The data set that everything starts from: unverified labels and what describes the samples."""
+"""NoisyDataset: samples, their given labels, and the features, images or texts that describe them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,50 @@ from laplaceconfidence.validation import check_features, check_same_length, must
 SourceKind = Literal["image", "text"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # arrays have no single answer to ==
+@dataclass(frozen=True, slots=True, eq=False)  # == of arrays is no bool
 class NoisyDataset:
-    """Samples with the labels they were given. Every array has one row a sample, in the same order.
+    """Samples with the labels they were given. All arrays have one row per sample, in the same order.
 
-    ``true_labels`` serve benchmarks only: no estimator and no training method is ever handed them.
+    ``true_labels`` are for benchmarks only: no estimator and no training method gets them.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+        Codes of the given labels: positions in ``class_names``, -1 where no label was given.
+    class_names : tuple of str
+        Names of the classes.
+    features : ndarray of shape (n, d) or None, default=None
+        Feature vectors.
+    images : ndarray of uint8 of shape (n, height, width, channels) or None, default=None
+        The images, if they fit in memory.
+    ids : ndarray of str of shape (n,) or None, default=None
+        A unique id per sample; ``None`` uses the row numbers.
+    sources : ndarray of shape (n,) or None, default=None
+        Paths of images, or texts.
+    source_kind : {"image", "text"} or None, default=None
+        What ``sources`` are.
+    true_labels : ndarray of shape (n,) or None, default=None
+        Codes of the true labels, -1 where unknown.
+    given : EncodedLabels or None, default=None
+        How the labels were written; ``from_arrays`` sets it.
+
+    Examples
+    --------
+    >>> from laplaceconfidence.data import NoisyDataset
+    >>> data = NoisyDataset.from_arrays(["cat", None, "dog"], [[0.1, 0.2], [0.3, 0.1], [0.9, 0.8]])
+    >>> len(data), data.n_classes, data.labels.tolist()
+    (3, 2, [0, -1, 1])
     """
 
-    labels: IntArray  # (n,) codes into class_names, -1 where no label was given
+    labels: IntArray
     class_names: tuple[str, ...]
-    features: FloatArray | None = None  # (n, d)
-    images: ByteImages | None = None  # (n, height, width, channels), when they fit in memory
-    ids: StrArray | None = None  # stable identity of every sample; row numbers if not given
-    sources: StrArray | None = None  # image paths or texts, for people to look at
+    features: FloatArray | None = None
+    images: ByteImages | None = None
+    ids: StrArray | None = None
+    sources: StrArray | None = None
     source_kind: SourceKind | None = None
     true_labels: IntArray | None = None
-    given: EncodedLabels | None = None  # how the labels were written
+    given: EncodedLabels | None = None
 
     def __post_init__(self) -> None:
         n = len(self.labels)
@@ -71,11 +99,39 @@ class NoisyDataset:
         source_kind: SourceKind | None = None,
         true_labels: Any = None,
     ) -> NoisyDataset:
-        """Build from labels as people write them (words, any integers, gaps) and what describes the samples.
+        """Build a data set from labels of any kind and what describes the samples.
 
-        ``classes`` fixes which labels there are and their order. ``class_names`` names the classes of labels
-        that are numbers from 0 on (then -1 is a gap), or is the order of labels that are words.
+        Parameters
+        ----------
+        labels : array-like of shape (n,)
+            Given labels: strings, booleans or integers. ``None``, NaN and empty strings are missing labels.
+        features : array-like of shape (n, d) or None, default=None
+            Feature vectors.
+        classes : array-like of shape (C,) or None, default=None
+            All labels that are possible, in order; ``None`` takes the distinct labels, sorted.
+        class_names : array-like of shape (C,) or None, default=None
+            Names of the classes if the labels are integers from 0 (-1 is then a missing label), or the order
+            of the classes if the labels are strings.
+        missing_label : object, default=None
+            One more value that means "no label".
+        images : array-like of uint8 of shape (n, height, width, channels) or None, default=None
+            The images.
+        ids : array-like of shape (n,) or None, default=None
+            A unique id per sample; ``None`` uses the row numbers.
+        sources : array-like of shape (n,) or None, default=None
+            Paths of images, or texts.
+        source_kind : {"image", "text"} or None, default=None
+            What ``sources`` are.
+        true_labels : array-like of shape (n,) or None, default=None
+            The true labels, for benchmarks.
 
+        Returns
+        -------
+        NoisyDataset
+
+        Examples
+        --------
+        >>> from laplaceconfidence.data import NoisyDataset
         >>> data = NoisyDataset.from_arrays(["cat", None, "dog"])
         >>> data.class_names, data.labels.tolist()
         (('cat', 'dog'), [0, -1, 1])
@@ -86,7 +142,7 @@ class NoisyDataset:
                 raise must_be("class_names", "left out where 'classes' is given", names)
             classes, missing_label = _classes_for_names(names, labels, missing_label)
         elif true_labels is not None and classes is None:
-            # A class may be left among the true labels only: both columns share one set of classes.
+            # A class may occur among the true labels only, so both columns share one set of classes.
             columns = (("labels", labels), ("true_labels", true_labels))
             classes = distinct_labels(*columns, missing_label=missing_label)
         given = encode_labels(labels, classes=classes, missing_label=missing_label)
@@ -115,23 +171,59 @@ class NoisyDataset:
 
     @property
     def n_classes(self) -> int:
+        """Number of classes."""
         return len(self.class_names)
 
     @property
+    def class_values(self) -> NDArray[Any]:
+        """The classes as they are written among the labels, (C,), in the order of their codes."""
+        return np.array(self.class_names) if self.given is None else self.given.class_values
+
+    @property
     def sample_ids(self) -> StrArray:
-        """The ids, or the row numbers where none were given."""
+        """The ids, or the row numbers if there are none."""
         return np.arange(len(self)).astype(str) if self.ids is None else self.ids
 
     def with_features(self, features: Any) -> NoisyDataset:
-        """The same samples described by other features, such as embeddings of their images."""
+        """Return the data set with other features, such as embeddings of its images.
+
+        Parameters
+        ----------
+        features : array-like of shape (n, d)
+            Feature vectors.
+
+        Returns
+        -------
+        NoisyDataset
+        """
         return replace(self, features=check_features(features))
 
     def with_labels(self, labels: IntArray) -> NoisyDataset:
-        """The same samples with other label codes, such as noisy or corrected ones."""
+        """Return the data set with other labels, such as noisy or corrected ones.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n,)
+            Codes of the labels.
+
+        Returns
+        -------
+        NoisyDataset
+        """
         return replace(self, labels=np.asarray(labels, dtype=np.int64))
 
     def subset(self, rows: Any) -> NoisyDataset:
-        """The samples of ``rows`` (indices or a mask), with the ids they have here."""
+        """Return some of the samples; they keep their ids.
+
+        Parameters
+        ----------
+        rows : array-like of int or bool
+            Indices, or a mask of shape (n,).
+
+        Returns
+        -------
+        NoisyDataset
+        """
         chosen = to_numpy(rows)
         if chosen.dtype == bool:
             check_same_length("rows", len(chosen), "labels", len(self))
@@ -156,16 +248,43 @@ class NoisyDataset:
             given=given and EncodedLabels(given.codes[rows], given.class_values, given.given[rows]),
         )
 
-    def written(self, codes: IntArray) -> NDArray[Any]:
-        """Label codes in the user's own writing; unchanged ones come back exactly as they were given."""
+    def labels_as_written(self, codes: IntArray | None = None) -> NDArray[Any]:
+        """Write labels the way they were given; labels that did not change are exactly the given values.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n,) or None, default=None
+            Codes of labels of all samples; ``None`` takes ``labels``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        codes = self.labels if codes is None else codes
         if self.given is not None:
             return self.given.decode(codes)
         names = np.array([*self.class_names, None], dtype=object)
         return names[codes]
 
+    def label_values(self) -> NDArray[Any]:
+        """Return the entry of ``class_values`` for every label, ``None`` where it is missing.
+
+        Unlike ``labels_as_written``, all ways of writing a class or a missing label become the same value.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        values = self.class_values[self.labels]
+        missing = self.labels == MISSING
+        if missing.any():
+            values = values.astype(object)
+            values[missing] = None
+        return values
+
 
 def _classes_for_names(names: tuple[str, ...], labels: Any, missing_label: object) -> tuple[Any, object]:
-    """The class values that ``names`` stand for and the label that means none."""
+    """Return the class values that ``names`` stand for, and the label that means "no label"."""
     if len(set(names)) != len(names):
         raise must_be("class_names", "distinct", names)
     if encode_labels(labels, missing_label=missing_label).class_values.dtype.kind == "U":
@@ -174,7 +293,7 @@ def _classes_for_names(names: tuple[str, ...], labels: Any, missing_label: objec
 
 
 def _as_texts(values: Any) -> NDArray[Any]:
-    """Texts as an object array: a fixed-width one takes four bytes a character of the longest for each."""
+    """Texts as an object array: in a fixed-width array every text takes the memory of the longest one."""
     listed = values.tolist() if hasattr(values, "tolist") else list(values)
     texts = np.empty(len(listed), dtype=object)
     texts[:] = [str(value) for value in listed]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from laplaceconfidence.arrays import ByteImages
+from laplaceconfidence.arrays import ByteImages, row_blocks
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.images import load_image
 from laplaceconfidence.data.labels import MISSING
@@ -21,7 +21,7 @@ from laplaceconfidence.validation import check_integer, must_be
 KEPT_UP_TO = 2 * 2**30
 """Bytes of decoded images that are kept in memory; more are decoded again whenever they are needed."""
 
-_AT_ONCE = 256  # images under way: bounds the memory that decoded ones wait in
+_IMAGES_PER_BLOCK = 256  # bounds the memory of the images that are decoded ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ def _decoded(paths: list[str], size: Any, n_workers: int) -> Iterator[ByteImages
         stage("decoding", total=len(paths)) as advance,
         ThreadPoolExecutor(n_workers) as pool,
     ):
-        for start in range(0, len(paths), _AT_ONCE):
-            for image in pool.map(decode, paths[start : start + _AT_ONCE]):
+        for block in row_blocks(len(paths), _IMAGES_PER_BLOCK):
+            for image in pool.map(decode, paths[block]):
                 advance(1)
                 yield image
 

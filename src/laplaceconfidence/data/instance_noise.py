@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 
 SPREAD = 0.1
 """Standard deviation of the flip rates of single samples around the nominal one (Xia et al., 2020)."""
 
 _CONTRAST = 3.0  # standard deviation of the scores of the wrong classes: a few of them draw most samples
-_CHUNK = 8192  # rows projected at once
+_ROWS_PER_BLOCK = 8_192
 
 
 def draw_instance_labels(
@@ -35,8 +35,8 @@ def draw_instance_labels(
     for true_class in range(n_classes):
         rows = np.flatnonzero(flipped & (true_labels == true_class))
         projection = generator.standard_normal((features.shape[1], n_classes), dtype=np.float32)
-        for start in range(0, len(rows), _CHUNK):
-            chunk = rows[start : start + _CHUNK]
+        for block in row_blocks(len(rows), _ROWS_PER_BLOCK):
+            chunk = rows[block]
             scores = _CONTRAST * _directions(features[chunk], center) @ projection
             scores[:, true_class] = -np.inf
             shares = np.exp(scores - scores.max(axis=1, keepdims=True)).cumsum(axis=1, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Labels as people write them (words, any integers, gaps) and as the rest computes with them (0..C-1, -1)."""
+"""Conversion between labels as users write them (strings, booleans, integers) and codes (0..C-1, -1)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,44 @@ from laplaceconfidence.validation import must_be
 MISSING = -1
 """The code of a label that was not given."""
 
-_LARGEST_WHOLE_FLOAT = 2.0**53  # beyond it neighboring integers share one float
+_LARGEST_WHOLE_FLOAT = 2.0**53  # above, float64 cannot represent all integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedLabels:
-    """Labels as codes, with all that is needed to write them the way they were given."""
+    """Labels as codes, with the information needed to write them the way they were given.
 
-    codes: IntArray  # (n,) index into class_values, MISSING where no label was given
-    class_values: NDArray[Any]  # (C,) the distinct labels as given, sorted: int64, bool or str
-    given: NDArray[Any]  # (n,) the labels exactly as they came
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Positions in ``class_values``, ``MISSING`` where no label was given.
+    class_values : ndarray of shape (C,)
+        The distinct labels, sorted unless the order was given; int64, bool or str.
+    given : ndarray of shape (n,)
+        The labels exactly as they were given.
+    """
+
+    codes: IntArray
+    class_values: NDArray[Any]
+    given: NDArray[Any]
 
     @property
     def class_names(self) -> tuple[str, ...]:
+        """The class values as strings."""
         return tuple(str(value) for value in self.class_values)
 
     def decode(self, codes: IntArray) -> NDArray[Any]:
-        """Labels for ``codes`` written as they were given; where a code is unchanged, the very same value."""
+        """Write codes the way the labels were given; unchanged codes become exactly the given values.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n,)
+            Codes of labels of the same samples.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         if len(codes) != len(self.codes):
             raise InvalidInputError(f"'codes' must have {len(self.codes)} entries. Got {len(codes)}.")
         changed = codes != self.codes
@@ -49,7 +70,7 @@ class EncodedLabels:
         return result if self._needs_objects(result) else result.astype(self._text_type())
 
     def _written_gap(self) -> Any:
-        """A gap as it was written elsewhere among the labels, or what is usual where there is none."""
+        """A missing label as it is written elsewhere among the labels, or the usual value if none is."""
         if len(gaps := self.given[self.codes == MISSING]):
             return gaps[0]
         return np.nan if self.given.dtype.kind == "f" else None
@@ -58,21 +79,39 @@ class EncodedLabels:
         return self.given.dtype.kind not in "UST" or any(value is None for value in result)
 
     def _text_type(self) -> Any:
-        """The given type, with room for the longest text."""
+        """The type of the given labels, without a limit on the length of texts."""
         return {"U": str, "S": bytes}.get(self.given.dtype.kind, self.given.dtype)
 
 
 def encode_labels(
     labels: Any, *, classes: Any = None, missing_label: object = None, parameter: str = "labels"
 ) -> EncodedLabels:
-    """Codes of labels that may be strings, booleans or any integers, with gaps.
+    """Convert labels to codes.
 
-    ``None``, NaN, ``pandas.NA`` and empty strings are gaps; ``missing_label`` names one more value that is.
-    ``classes`` fixes the classes and their order; otherwise they are the distinct labels, sorted.
+    Parameters
+    ----------
+    labels : array-like of shape (n,)
+        Strings, booleans or integers. ``None``, NaN, ``pandas.NA`` and empty strings are missing labels.
+    classes : array-like of shape (C,) or None, default=None
+        The classes in the order of their codes; ``None`` takes the distinct labels, sorted.
+    missing_label : object, default=None
+        One more value that means "no label".
+    parameter : str, default="labels"
+        Name of the parameter in error messages.
+
+    Returns
+    -------
+    EncodedLabels
+
+    Examples
+    --------
+    >>> from laplaceconfidence.data import encode_labels
+    >>> encode_labels(["dog", "", "cat"]).codes.tolist()
+    [1, -1, 0]
     """
     given = _as_given(labels, parameter)
     if given.ndim != 1:
-        raise must_be(parameter, "one-dimensional, one label a sample", f"shape {given.shape}")
+        raise must_be(parameter, "one-dimensional, one label per sample", f"shape {given.shape}")
     if len(given) == 0:
         raise must_be(parameter, "at least one label", "no labels")
     values, missing = _split_missing(given, missing_label, parameter)
@@ -87,7 +126,19 @@ def encode_labels(
 
 
 def distinct_labels(*columns: tuple[str, Any], missing_label: object = None) -> NDArray[Any]:
-    """The classes that several columns of labels, given as (parameter, labels), share."""
+    """Return the distinct labels of several columns together, sorted.
+
+    Parameters
+    ----------
+    *columns : tuple of (str, array-like)
+        Name of the parameter, for error messages, and labels of each column.
+    missing_label : object, default=None
+        One more value that means "no label".
+
+    Returns
+    -------
+    ndarray of shape (C,)
+    """
     present = {
         parameter: encode_labels(labels, missing_label=missing_label, parameter=parameter).class_values
         for parameter, labels in columns
@@ -99,26 +150,51 @@ def distinct_labels(*columns: tuple[str, Any], missing_label: object = None) -> 
     return np.unique(np.concatenate(list((filled or present).values())))
 
 
+def encodable(texts: NDArray[Any]) -> NDArray[Any]:
+    """Replace what UTF-8 cannot encode by backslash escapes; other arrays are returned as they are.
+
+    Names of files may have bytes that are no valid text, which Python represents as surrogates.
+
+    Parameters
+    ----------
+    texts : ndarray of shape (n,)
+        Strings such as ids, or values of another type.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    if texts.dtype.kind not in "UO":
+        return texts
+    try:
+        "".join(texts.tolist()).encode()
+    except UnicodeEncodeError:
+        return np.array([text.encode(errors="backslashreplace").decode() for text in texts], dtype=object)
+    return texts
+
+
 def _as_given(labels: Any, parameter: str) -> NDArray[Any]:
-    """Labels as an array that turns none of them into another: numpy would read ['cat', nan] as two words."""
+    """Labels as an array without changing any of them: numpy would turn ['cat', nan] into two strings."""
     if isinstance(labels, (list, tuple)) and len({type(label) for label in labels}) > 1:
         given = np.empty(len(labels), dtype=object)
         given[:] = labels
         return given
     if hasattr(labels, "isna") and not isinstance(labels.dtype, np.dtype):
-        return np.asarray(labels.to_numpy(dtype=object))  # pandas would write integers beside a gap as floats
+        return np.asarray(
+            labels.to_numpy(dtype=object)
+        )  # pandas would turn integers beside a gap into floats
     try:
         return to_numpy(labels)
     except ValueError as error:  # lists of different lengths
         raise must_be(
-            parameter, "one-dimensional, one label a sample", "lists of different lengths"
+            parameter, "one-dimensional, one label per sample", "lists of different lengths"
         ) from error
 
 
 def _split_missing(
     given: NDArray[Any], missing_label: object, parameter: str
 ) -> tuple[NDArray[Any], BoolArray]:
-    """The labels that are there, as one native type, and the mask of those that are not."""
+    """Return the labels that are not missing, as one type, and the mask of the missing ones."""
     kind = given.dtype.kind
     if kind in "iub":
         missing = _equal_to(given, missing_label)
@@ -153,7 +229,7 @@ def _split_missing(
 def _split_missing_floats(
     given: NDArray[Any], missing_label: object, parameter: str
 ) -> tuple[NDArray[Any], BoolArray]:
-    """Whole numbers only: integers become floats as soon as a NaN stands among them."""
+    """The same for floats, which must be whole: integers become floats as soon as one label is NaN."""
     missing = np.isnan(given) | _equal_to(given, missing_label)
     present = given[~missing]
     whole = (present == np.round(present)) & (np.abs(present) <= _LARGEST_WHOLE_FLOAT)
@@ -168,7 +244,7 @@ def _split_missing_floats(
 
 
 def _equal_to(given: NDArray[Any], missing_label: object) -> BoolArray:
-    """Which numbers equal ``missing_label``, which may be text such as "-1" when it comes from a shell."""
+    """Find the numbers equal to ``missing_label``, which is text such as "-1" on the command line."""
     if isinstance(missing_label, str):
         try:
             missing_label = float(missing_label)
@@ -198,7 +274,7 @@ def _is_gap(item: object) -> bool:
         return True
     try:
         return bool(item != item)  # NaN and NaT differ from themselves
-    except TypeError:  # pandas.NA refuses to be true or false
+    except TypeError:  # bool(pandas.NA) raises
         return True
 
 

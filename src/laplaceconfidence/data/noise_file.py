@@ -38,7 +38,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Noise:
+class NoiseRecord:
     """The noisy labels of a data set and where they come from."""
 
     kind: str
@@ -50,7 +50,7 @@ class Noise:
     true_labels_sha256: str
 
     @classmethod
-    def of(cls, dataset: NoisyDataset, *, kind: str, rate: float | None, seed: int | None) -> Noise:
+    def of(cls, dataset: NoisyDataset, *, kind: str, rate: float | None, seed: int | None) -> NoiseRecord:
         """The noise in a data set that ``add_noise`` made."""
         if dataset.true_labels is None:
             raise must_be("dataset", "one that add_noise made, with 'true_labels'", "one without")
@@ -86,7 +86,7 @@ class Noise:
         return replace(dataset, labels=self.labels, true_labels=clean)
 
 
-def write_noise_file(path: str | Path, noise: Noise) -> None:
+def write_noise_file(path: str | Path, noise: NoiseRecord) -> None:
     """Write ``noise`` as JSON."""
     packed = base64.b64encode(zlib.compress(noise.labels.astype(_CODE).tobytes(), 9)).decode("ascii")
     content: dict[str, Any] = {
@@ -108,7 +108,7 @@ def write_noise_file(path: str | Path, noise: Noise) -> None:
         raise must_be("path", rule, str(path), f"({error.strerror})") from error
 
 
-def read_noise_file(path: str | Path) -> Noise:
+def read_noise_file(path: str | Path) -> NoiseRecord:
     """The noise of a file that ``write_noise_file`` wrote, if not a letter of it was changed."""
     path = Path(path)
     content = _load(path)
@@ -117,7 +117,7 @@ def read_noise_file(path: str | Path) -> Noise:
         transition_matrix = check_transition(content["transition_matrix"], n_classes)
     except ValueError as error:
         raise DataFormatError(f"The transition matrix of {path} is none: {error}") from error
-    return Noise(
+    return NoiseRecord(
         kind=content["kind"],
         rate=content["rate"],
         seed=content["seed"],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.auditing.evidence import build_case
@@ -69,7 +68,7 @@ class ConfidenceCells:
             estimator=cell.contender,
             pred_probs=probabilities,
             random_state=cell.seed,
-            settings=self._settings(kind),
+            settings={} if self.n_jobs is None else {"n_jobs": self.n_jobs},
         )
         start = time.perf_counter()
         confidence = case.judged().confidence_
@@ -92,7 +91,3 @@ class ConfidenceCells:
                 data = self.describe(data, cell.seed)
             self._shared[key] = _Shared(data, cell.seed, time.perf_counter() - start)
         return self._shared[key]
-
-    def _settings(self, kind: Any) -> dict[str, Any]:
-        has_threads = self.n_jobs is not None and "n_jobs" in kind().get_params()
-        return {"n_jobs": self.n_jobs} if has_threads else {}

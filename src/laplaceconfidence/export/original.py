@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.exceptions import DataFormatError, LaplaceConfidenceError
 from laplaceconfidence.records.judgments import Judgments
@@ -37,9 +37,7 @@ def original_of(judged: Judgments) -> Original:
         dataset = read_dataset(source if source == "digits" else path, **options)
     except (LaplaceConfidenceError, OSError) as error:
         return Original(_remembered(judged), lost=str(error))
-    row_of = {
-        str(id).encode(errors="backslashreplace").decode(): row for row, id in enumerate(dataset.sample_ids)
-    }
+    row_of = {id: row for row, id in enumerate(encodable(dataset.sample_ids).tolist())}
     if gone := [id for id in judged.ids if id not in row_of]:
         raise _changed(str(path), f"{len(gone)} samples are gone, such as {gone[0]!r}")
     rows = np.array([row_of[id] for id in judged.ids], dtype=np.int64)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laplaceconfidence.arrays import BoolArray
-from laplaceconfidence.auditing.evidence import class_values
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.read_options import Names
 from laplaceconfidence.export.original import Original
@@ -63,7 +62,7 @@ def write_parquet(path: Path, original: Original, corrected: NoisyDataset, is_ke
 def write_jsonl(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
     """One JSON object a line: id, label (null where there is none), text or path, and features."""
     kept = corrected.subset(is_kept)
-    values = class_values(kept)
+    values = kept.class_values
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for row, code in enumerate(kept.labels.tolist()):
             line: dict[str, Any] = {
@@ -80,7 +79,7 @@ def write_jsonl(path: Path, original: Original, corrected: NoisyDataset, is_kept
 def _frame(dataset: NoisyDataset) -> pd.DataFrame:
     import pandas as pd
 
-    labels = plain_labels(class_values(dataset), dataset.labels)
+    labels = plain_labels(dataset.class_values, dataset.labels)
     columns: dict[str, Any] = {"id": dataset.sample_ids.astype(str), "label": labels}
     if labels.dtype.kind == "f":  # whole numbers with gaps
         columns["label"] = pd.array(labels, dtype="Int64")
@@ -104,7 +103,7 @@ def _corrected_csv(original: Original, corrected: NoisyDataset) -> pd.DataFrame:
     )
     label, path = _columns(original, list(frame.columns))
     changed = np.flatnonzero(corrected.labels != original.dataset.labels)
-    values = class_values(corrected)
+    values = corrected.class_values
     texts = frame[label].to_numpy(dtype=object)
     texts[changed] = ["" if code < 0 else str(values[code]) for code in corrected.labels[changed].tolist()]
     frame[label] = texts
@@ -121,7 +120,7 @@ def _corrected_parquet(original: Original, corrected: NoisyDataset) -> pa.Table:
     table = pq.read_table(original.path)
     label, path = _columns(original, table.column_names)
     changed = np.flatnonzero(corrected.labels != original.dataset.labels)
-    values = class_values(corrected)
+    values = corrected.class_values
     column = table.column(label)
     plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
     labels = plain.to_pylist()

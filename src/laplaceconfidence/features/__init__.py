@@ -1,1 +1,1 @@
-"""Features made ready for a graph: scaled to unit length, optionally reduced by PCA."""
+"""Preparation of features for a graph: scaling to unit length and PCA."""

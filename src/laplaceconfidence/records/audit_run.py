@@ -184,9 +184,7 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
         source=source,
         source_kind=dataset.source_kind,
         class_names=dataset.class_names,
-        class_values=tuple(
-            dataset.class_names if dataset.given is None else dataset.given.class_values.tolist()
-        ),
+        class_values=tuple(dataset.class_values.tolist()),
         estimator=result.estimator_name,
         settings={name: _plain(value) for name, value in result.settings.items()},
         n_samples=len(dataset),

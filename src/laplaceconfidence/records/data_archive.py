@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laplaceconfidence.auditing.evidence import class_values
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.files import replacing
@@ -31,7 +30,7 @@ def write_archive(path: Path, dataset: NoisyDataset) -> None:
 
 def _labels(dataset: NoisyDataset) -> dict[str, NDArray[Any]]:
     """Labels as the user writes them; numbers with names beside them where that is how they came."""
-    values = class_values(dataset)
+    values = dataset.class_values
     if dataset.class_names != tuple(str(value) for value in values):
         return {"labels": dataset.labels, "class_names": np.array(dataset.class_names)}
     return {"labels": plain_labels(values, dataset.labels)}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.graph.affinity import degrees, normalized
 from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 from laplaceconfidence.solve.energy import EnergyChange, laplacian_energy
@@ -23,6 +23,7 @@ from laplaceconfidence.stages import stage
 
 _CLASSES_AT_ONCE = 32  # more no longer fit into the cache and are slower
 _CACHE_BYTES = 4 * 2**20  # vectors beyond this gain from a numbering that keeps neighbors together
+_ROWS_PER_BLOCK = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,28 @@ def propagate_labels(
         _undo_weights(solution, codes, affinity, degree, node_weights, alpha)
     energy = EnergyChange(energy_given, energy_solution)
     return Propagation(solution, degree, residuals, n_iterations, converged, energy)
+
+
+def clipped_softmax(solution: FloatArray) -> FloatArray:
+    """Turn a solution into class probabilities: the softmax over the classes of the values clipped at 0.
+
+    Parameters
+    ----------
+    solution : ndarray of shape (n, C)
+        The solution for every class.
+
+    Returns
+    -------
+    ndarray of shape (n, C)
+        Rows sum to 1.
+    """
+    result = np.empty_like(solution)
+    for rows in row_blocks(len(solution), _ROWS_PER_BLOCK):
+        values = np.maximum(solution[rows], 0)
+        values -= values.max(axis=1, keepdims=True)
+        np.exp(values, out=values)
+        result[rows] = values / values.sum(axis=1, keepdims=True)
+    return result
 
 
 def _weighted_graph(

@@ -60,8 +60,7 @@ def training_data(
         if y is not None:
             raise must_be("y", "left out where 'X' is a NoisyDataset, which has labels", type(y).__name__)
         samples = _samples_of(X, device, n_workers, image_size)
-        values = np.array(X.class_names) if X.given is None else X.given.class_values
-        return TrainingData(samples, X.labels, X.sample_ids, X.class_names, values)
+        return TrainingData(samples, X.labels, X.sample_ids, X.class_names, X.class_values)
     if isinstance(X, Dataset) or _is_map_style(X):
         if y is not None:
             raise must_be("y", "left out where 'X' is a dataset of (input, label)", type(y).__name__)

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.confidence.given_labels import at_given_labels
+from laplaceconfidence.confidence.inputs import at_given_labels
 from laplaceconfidence.data.labels import MISSING
 
 if TYPE_CHECKING:
