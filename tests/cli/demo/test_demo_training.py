@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from laplaceconfidence.cli import demo_training
+from laplaceconfidence.cli.demo import training as demo_training
 from laplaceconfidence.training import presets
 
 
@@ -19,5 +19,6 @@ def test_both_ways_of_training_are_measured(monkeypatch: pytest.MonkeyPatch) -> 
     outcome = demo_training.run_training_demo(seed=0)
     assert (outcome.n_train, outcome.n_test) == (480, 120)
     assert 0.65 < outcome.n_wrong / outcome.n_train < 0.8
+    print(outcome)
     assert 0 < outcome.plain < 1  # how far the long run gets is what benchmarks/training_digits.py measures
     assert 0 < outcome.robust < 1
