@@ -21,10 +21,10 @@ def save(path: Path, **arrays: Any) -> None:
 
 
 def with_values(*values: tuple[int, float]) -> np.ndarray:
-    spoiled = features()
+    changed = features()
     for row, value in values:
-        spoiled[row, 1] = value
-    return spoiled
+        changed[row, 1] = value
+    return changed
 
 
 def table(folder: Path, **columns: Any) -> None:

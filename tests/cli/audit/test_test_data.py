@@ -1,4 +1,4 @@
-"""``laplaceconfidence audit --test``: leaks, near-duplicates and outliers in the summary, the table and the record."""
+"""``laplaceconfidence audit --test``: leaks, near-duplicates and outliers in summary, table and record."""
 
 from pathlib import Path
 from typing import Any
@@ -56,9 +56,7 @@ def test_without_test_data_leaks_are_not_mentioned(run: Any, files: None, tmp_pa
         ("train.csv", "--features", "train.npy", "--test", "test.csv", "--test-features", "test.npy"),
     ],
 )
-def test_files_of_the_test_data_have_their_own_options(
-    run: Any, files: None, words: tuple[str, ...]
-) -> None:
+def test_files_of_the_test_data_have_their_own_options(run: Any, files: None, words: tuple[str, ...]) -> None:
     done = run("audit", *words, "--out", "x")
     assert done.exit_code == 0, done.stderr
     assert "2 samples also in the test data." in done.stdout

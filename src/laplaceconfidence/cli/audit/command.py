@@ -265,11 +265,15 @@ def audit(
     """Find labels that are probably wrong.
 
     Ranks the labels of SOURCE from least to most trustworthy, flags those that are probably wrong, prints a
-    summary and writes the results into a folder: issues.csv and issues.parquet (one row per sample, worst
-    first), evidence.parquet (top classes and neighbors of every sample) and audit.json (settings, versions,
-    timings). Look at them with [cyan]laplaceconfidence report[/cyan], decide label by label with
-    [cyan]laplaceconfidence review[/cyan], and write the corrected data set with
+    summary and writes the results into a folder. Look at them with [cyan]laplaceconfidence report[/cyan],
+    decide label by label with [cyan]laplaceconfidence review[/cyan], and write the corrected data set with
     [cyan]laplaceconfidence export[/cyan].
+
+    The folder appears only when it is complete. It holds issues.csv and issues.parquet (one row per sample,
+    worst first: the given label, its score, which is the probability that it is right, the predicted label
+    with its probability, the flag, and whether the sample is an outlier, a near-duplicate or leaked),
+    evidence.parquet (the most probable classes and the neighbors of every sample) and audit.json (settings,
+    versions, source, timings, notes).
 
     An option that does not apply to this kind of source, or that the chosen estimator does not have, is
     refused and never ignored.
