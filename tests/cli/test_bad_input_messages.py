@@ -21,10 +21,10 @@ def save(path: Path, **arrays: Any) -> None:
 
 
 def with_values(*values: tuple[int, float]) -> np.ndarray:
-    spoiled = features()
+    changed = features()
     for row, value in values:
-        spoiled[row, 1] = value
-    return spoiled
+        changed[row, 1] = value
+    return changed
 
 
 def table(folder: Path, **columns: Any) -> None:
@@ -256,7 +256,7 @@ def test_our_own_mistakes_keep_their_traceback(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("laplaceconfidence.cli.audit_run.read_dataset", broken)
+    monkeypatch.setattr("laplaceconfidence.cli.audit.run.read_dataset", broken)
     with pytest.raises(ZeroDivisionError):
         run("audit", "d.npz")
 
@@ -267,7 +267,7 @@ def test_files_that_vanish_are_the_users_to_mend(
     def broken(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", "secret.csv")
 
-    monkeypatch.setattr("laplaceconfidence.cli.audit_run.read_dataset", broken)
+    monkeypatch.setattr("laplaceconfidence.cli.audit.run.read_dataset", broken)
     done = run("audit", "d.npz")
     assert done.exit_code == 2
     assert "secret.csv: Permission denied." in done.stderr

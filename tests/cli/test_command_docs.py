@@ -46,9 +46,3 @@ def test_every_estimator_is_named() -> None:
     for name in ESTIMATORS:
         assert name in option.help
         assert f"`{name}`" in section("audit")
-
-
-def test_help_teaches_with_examples(run: Any) -> None:
-    done = run("audit", "--help")
-    assert done.exit_code == 0
-    assert done.stdout.count("laplaceconfidence audit ") >= 4

@@ -1,1 +1,1 @@
-"""The command line: one command a file. Heavy imports wait until a command really runs."""
+"""The command line: one package per command, and what commands share beside them."""

@@ -1,4 +1,4 @@
-"""The command ``laplaceconfidence`` and its sub-commands."""
+"""The command ``laplaceconfidence`` and its subcommands."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ from typing import Annotated
 
 import typer
 
-from laplaceconfidence.cli.audit import audit
+from laplaceconfidence.cli.audit.command import audit
 from laplaceconfidence.cli.bench import bench
 from laplaceconfidence.cli.console import output
-from laplaceconfidence.cli.demo import demo
-from laplaceconfidence.cli.export import export
-from laplaceconfidence.cli.report import report
-from laplaceconfidence.cli.review import review
+from laplaceconfidence.cli.demo.command import demo
+from laplaceconfidence.cli.export.command import export
+from laplaceconfidence.cli.report.command import report
+from laplaceconfidence.cli.review.command import review
 from laplaceconfidence.cli.train import train
 
 app = typer.Typer(
     name="laplaceconfidence",
-    help="How far can each label be trusted? Find wrong labels, see why, and fix them.",
+    help="How far can each label be trusted? Find wrong labels, see why, and fix them.\n\n"
+    "Results go to standard output; progress, notes and errors go to standard error. Exit codes: 0 done; "
+    "2 an input cannot be used, and the message says what to do; 3 a bench finished, but some of its cells "
+    "failed; 130 training or a bench was stopped and can be resumed; 1 anything else, with a traceback: "
+    "please report it.",
     epilog="Start with: [bold]laplaceconfidence demo[/bold]",
     no_args_is_help=True,
     add_completion=False,
@@ -45,7 +49,8 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
     """Options of the command itself."""

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laplaceconfidence.cli.bench_request import BenchRequest
-from laplaceconfidence.cli.image_features import ImageOptions, describes_itself, learn_features
-from laplaceconfidence.cli.source_names import full_path, with_full_paths
+from laplaceconfidence.cli.sources import (
+    ImageOptions,
+    full_path,
+    learn_features,
+    needs_learned_features,
+    with_full_paths,
+)
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import decode_images, has_image_files
 from laplaceconfidence.data.readers import read_dataset
@@ -38,7 +43,7 @@ def data_of_estimators(request: BenchRequest) -> BenchData:
     if "features" in request.read_options:
         dataset = replace(dataset, images=None, sources=None, source_kind=None)
     skipped = 0
-    if not describes_itself(dataset) and has_image_files(dataset):
+    if needs_learned_features(dataset) and has_image_files(dataset):
         dataset, bad = decode_images(
             dataset, request.image_size, skip_bad=request.skip_bad, n_workers=request.n_jobs
         )
@@ -48,7 +53,7 @@ def data_of_estimators(request: BenchRequest) -> BenchData:
         for name, value in given.items():
             if value is not None:
                 raise must_be(name, "left out unless features are learned from image files", value)
-    if describes_itself(dataset) and request.device is not None:
+    if not needs_learned_features(dataset) and request.device is not None:
         raise must_be("device", "left out where no network is trained", request.device)
     return BenchData(dataset, n_skipped=skipped, image_size=request.image_size)
 
@@ -78,7 +83,7 @@ def data_of_methods(request: BenchRequest, preset: Preset) -> BenchData:
 
 def features_for_noisy(request: BenchRequest, data: BenchData) -> Any:
     """What gives features to images: a network warmed up on the noisy labels; ``None`` if none is needed."""
-    if describes_itself(data.dataset):
+    if not needs_learned_features(data.dataset):
         return None
 
     def describe(dataset: NoisyDataset, seed: int) -> NoisyDataset:

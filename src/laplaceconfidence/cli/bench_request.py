@@ -60,7 +60,7 @@ class BenchRequest:
         if self.methods is None:
             self._refuse_training_options()
             return ()
-        from laplaceconfidence.cli.torch_needed import check_torch
+        from laplaceconfidence.cli.errors import check_torch
 
         check_torch("A bench of training methods")
         from laplaceconfidence.training.methods.registry import METHODS

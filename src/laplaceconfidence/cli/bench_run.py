@@ -19,7 +19,7 @@ from laplaceconfidence.cli.bench_progress import BenchProgress, showing_bench
 from laplaceconfidence.cli.bench_request import BenchRequest, presets_by_method, recorded
 from laplaceconfidence.cli.console import count, notices
 from laplaceconfidence.cli.progress import showing_progress
-from laplaceconfidence.cli.source_names import stem_of
+from laplaceconfidence.cli.sources import stem_of
 from laplaceconfidence.data.image_files import has_image_files
 from laplaceconfidence.evaluation.confidence_cells import ConfidenceCells
 from laplaceconfidence.evaluation.grid import Cell, Scores, run_cells
@@ -157,7 +157,7 @@ def _work_through(run: BenchRun, plan: _Plan, request: BenchRequest, progress: B
 def _failures(trains: bool) -> tuple[type[Exception], ...]:
     if not trains:
         return (InvalidInputError,)
-    from laplaceconfidence.training.stopping import TrainingStopped
+    from laplaceconfidence.exceptions import TrainingStopped
 
     return (InvalidInputError, TrainingStopped)
 
@@ -165,7 +165,7 @@ def _failures(trains: bool) -> tuple[type[Exception], ...]:
 def _interruptions(trains: bool) -> tuple[type[BaseException], ...]:
     if not trains:
         return (KeyboardInterrupt,)
-    from laplaceconfidence.training.stopping import Interrupted
+    from laplaceconfidence.exceptions import Interrupted
 
     return (KeyboardInterrupt, Interrupted)
 

@@ -1,4 +1,4 @@
-"""Where the command line writes, and how it shows what users named."""
+"""The two output streams of the command line, and how text from data sets is shown safely."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-_UNSHOWN = ("Cc", "Cs", "Zl", "Zp")  # control characters, halves of characters, ends of lines
+_UNSHOWN = ("Cc", "Cs", "Zl", "Zp")  # Unicode categories: control, surrogate, line and paragraph separators
 
 
 def output() -> Console:
-    """Results: standard output."""
+    """Standard output, for results."""
     return Console(highlight=False)
 
 
 def notices() -> Console:
-    """Progress, notes and errors: standard error, so that results can be piped on."""
+    """Standard error, for progress, notes and errors: results can then be piped."""
     return Console(stderr=True, highlight=False)
 
 
 def shown(value: object, most: int = 40) -> Text:
-    """Text of a user's data as one short line: no markup in it counts, no control character gets through."""
+    """A value from a data set as one short line, without markup or control characters taking effect."""
     text = "".join(" " if unicodedata.category(c) in _UNSHOWN else c for c in str(value)[: 4 * most])
     text = " ".join(text.split())
     return Text(text if len(text) <= most else text[: most - 1] + "…")
 
 
 def plain_table(title: str, *headings: str) -> Table:
-    """A table without lines; headings that end in a colon are those of numbers."""
+    """A table without borders; columns whose heading ends in a colon hold numbers."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for heading in headings:
         justify: Literal["left", "right"] = "right" if heading.endswith(":") else "left"

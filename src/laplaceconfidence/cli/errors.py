@@ -1,25 +1,26 @@
-"""How a command reports errors: as one message and exit code 2; warnings become notes."""
+"""How commands report errors: one message and exit code 2. Warnings become notes on standard error."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 import typer
 from rich.text import Text
 
 from laplaceconfidence.cli.console import notices
-from laplaceconfidence.exceptions import LaplaceConfidenceError
+from laplaceconfidence.exceptions import LaplaceConfidenceError, MissingDependencyError
 
 
 @contextmanager
 def report_errors() -> Iterator[list[str]]:
-    """Run a command inside; yields the list that collects the texts of all warnings.
+    """Run a command inside the block; yields the list that collects the texts of all warnings.
 
-    Errors that the package raises on purpose and errors about files are the user's to mend and shown in a
-    line. Everything else is our fault and keeps its traceback.
+    Errors that the package raises on purpose, and errors about files, are shown as one message: the user can
+    fix them. Anything else is a bug of ours and keeps its traceback.
     """
     collected: list[str] = []
     try:
@@ -28,9 +29,17 @@ def report_errors() -> Iterator[list[str]]:
     except LaplaceConfidenceError as error:
         _fail(str(error))
     except OSError as error:
-        if error.filename is None:  # nothing that a user named
+        if error.filename is None:  # not about a file the user named
             raise
         _fail(f"{error.filename}: {error.strerror}.")
+
+
+def check_torch(purpose: str) -> None:
+    """Raise, before anything is read, where torch is not installed; ``purpose`` begins the sentence."""
+    if find_spec("torch") is None:
+        raise MissingDependencyError(
+            f"{purpose} needs torch, which is not installed: pip install 'laplaceconfidence[train]'"
+        )
 
 
 def _fail(message: str) -> None:
@@ -47,7 +56,7 @@ def _warnings_as_notes(collected: list[str]) -> Iterator[None]:
             notices().print(Text.assemble(("Note: ", "bold yellow"), text), soft_wrap=True)
 
     with warnings.catch_warnings():
-        # Deprecations are for programmers; the rest is told once, whatever was told before.
+        # Deprecations are for programmers; other warnings are shown once per command.
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = note
         yield

@@ -1,4 +1,8 @@
-"""Options that several commands share, how options are declared, and how their help is grouped."""
+"""Options that several commands share, how options are declared, and how their help is grouped.
+
+Nothing heavy is imported here, so that ``--help`` is instant. Lists of names that help texts show are
+repeated here for that reason; a test compares them with the registries.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +10,65 @@ from typing import Annotated, Any
 
 import typer
 
-from laplaceconfidence.cli.numbers import count_number, real_number, whole_number
+DATA, EVIDENCE, METHOD, RESULT = "Data", "Other evidence", "Method", "Results"
+SETTINGS, MACHINE, RUN = "Settings", "Hardware", "Run folder"
+IMAGES, TEST_DATA = "Images without features", "Test data"
 
-DATA, EVIDENCE, METHOD, RESULT = "The data", "Other evidence", "The method", "The result"
-SETTINGS, MACHINE, RUN = "Settings", "The machine", "The run"
-IMAGES, SECOND_SET = "Images without features", "A second set"
+FEATURE_ESTIMATORS = ("noise-aware", "laplace", "knn-vote", "refined-cross-entropy", "largest-component")
+PROBABILITY_ESTIMATORS = ("normalized-margin", "self-confidence", "gaussian-mixture", "beta-mixture")
+NETWORKS = ("small_cnn", "preact_resnet18", "inception_resnet_v2", "mlp")
 
 
-def word(panel: str, help: str, *names: str, metavar: str | None = None) -> Any:
-    """An option whose type says all about its values."""
+def whole_number(text: str | int) -> int:
+    """Any integer."""
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a whole number. Got {text!r}.") from None
+
+
+def count_number(text: str | int) -> int:
+    """An integer of at least 0."""
+    number = whole_number(text)
+    if number < 0:
+        raise typer.BadParameter(f"must be a whole number of at least 0. Got {number}.")
+    return number
+
+
+def real_number(text: str | float) -> float:
+    """Any number; the library checks its range."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a number. Got {text!r}.") from None
+
+
+def number_or_word(text: str) -> int | float | str:
+    """An integer or a number, else the word itself, such as 'auto'; the library checks which are allowed."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def word(panel: str | None, help: str, *names: str, metavar: str | None = None) -> Any:
+    """An option whose Python type is enough to parse it."""
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
 
 
-def whole(panel: str, help: str) -> Any:
-    """An option that is a whole number; which ones make sense is the library's to say."""
+def whole(panel: str | None, help: str) -> Any:
+    """An option that is a whole number; the library checks its range."""
     return typer.Option(parser=whole_number, metavar="<int>", help=help, rich_help_panel=panel)
 
 
-def counted(panel: str, help: str) -> Any:
-    """An option that is a whole number from 0 on."""
+def counted(panel: str | None, help: str) -> Any:
+    """An option that is a whole number of at least 0."""
     return typer.Option(parser=count_number, metavar="<int>", help=help, rich_help_panel=panel)
 
 
-def real(panel: str, help: str) -> Any:
+def real(panel: str | None, help: str) -> Any:
     """An option that is any number."""
     return typer.Option(parser=real_number, metavar="<float>", help=help, rich_help_panel=panel)
 
@@ -37,43 +77,94 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A .npz, .npy, .csv, .tsv or .parquet file, a folder of images with one sub-folder a class, "
-        "CIFAR or WebVision as published, or 'digits', 'cifar10', 'cifar100'.",
+        help="The data: a .npz, .npy, .csv, .tsv (also .gz) or .parquet file; a folder of images with one "
+        "subfolder per class; CIFAR-10, CIFAR-100 or WebVision in the folders they are published in; "
+        "'digits', which comes with scikit-learn; or 'cifar10' or 'cifar100', which are downloaded once.",
     ),
 ]
 
-Label = Annotated[str | None, word(DATA, "Column or key of the labels.")]
+Label = Annotated[
+    str | None,
+    word(
+        DATA,
+        "Column or key of the labels. Default: label, labels or y. For CIFAR-100: fine or coarse.",
+        metavar="NAME",
+    ),
+]
 Features = Annotated[
     list[str] | None,
     word(
         DATA,
-        "Column, pattern ('emb_*') or key of the features, or an .npy file. Repeat it for several columns.",
-        metavar="<str>",
+        "Features: a column that holds lists, a pattern of columns such as 'emb_*', a key, or an .npy file "
+        "with one row per sample. Repeat the option for several columns. Default: a common name, or in "
+        "tables all numeric columns that are not used for anything else.",
+        metavar="NAME",
     ),
 ]
 Labels = Annotated[
     str | None,
-    word(DATA, "File with the labels of an .npy or .npz source: .npy, or text with one a line."),
+    word(
+        DATA,
+        "File with the labels of an .npy or .npz source: an .npy file, or text with one label per line.",
+        metavar="FILE",
+    ),
 ]
-Images = Annotated[str | None, word(DATA, "Key of the images in an .npz file.")]
-Id = Annotated[str | None, word(DATA, "Column or key of the sample ids.")]
-Text = Annotated[str | None, word(DATA, "Column or key of the texts to show.")]
-ImagePath = Annotated[str | None, word(DATA, "Column or key of the image paths.")]
+Images = Annotated[str | None, word(DATA, "Key of the images in an .npz file.", metavar="NAME")]
+Id = Annotated[
+    str | None,
+    word(
+        DATA,
+        "Column or key of the sample ids. Default: id where it exists, otherwise the row number.",
+        metavar="NAME",
+    ),
+]
+Text = Annotated[
+    str | None,
+    word(DATA, "Column or key of texts, shown beside suspects and kept with the results.", metavar="NAME"),
+]
+ImagePath = Annotated[
+    str | None,
+    word(
+        DATA, "Column or key of image paths, shown beside suspects and kept with the results.", metavar="NAME"
+    ),
+]
 TrueLabel = Annotated[
-    str | None, word(DATA, "Column or key of verified labels: never used, only compared with.")
+    str | None,
+    word(
+        DATA,
+        "Column or key of verified labels. They are never learned from, only compared with: results then "
+        "include how many wrong labels were really found.",
+        metavar="NAME",
+    ),
 ]
-MissingLabel = Annotated[str | None, word(DATA, "A label that means 'no label', besides empty ones.")]
-Split = Annotated[str | None, word(DATA, "Part of CIFAR or WebVision: train (default), test or all.")]
-TestShare = Annotated[float | None, real(DATA, "Share of the samples to set aside as such a test.")]
+MissingLabel = Annotated[
+    str | None,
+    word(
+        DATA,
+        "A label that means 'no label', in addition to empty ones, such as -1 or unknown.",
+        metavar="VALUE",
+    ),
+]
+Split = Annotated[
+    str | None,
+    word(
+        DATA,
+        "Part of CIFAR (train, test or all) or of WebVision (train or test). Default: train.",
+        metavar="NAME",
+    ),
+]
+TestShare = Annotated[
+    float | None, real(DATA, "Fraction of the samples to set aside as test data, before noise is added.")
+]
 
-# What commands group differently in their help is shared without its panel.
-IMAGE_SIZE = "Side in pixels that image files are resized to."
-SKIP_BAD = "Leave out images that cannot be decoded, and list them."
-DEVICE = "auto, cpu, cuda, cuda:0 or mps."
+# Options that commands show under different headings share only their help text.
+IMAGE_SIZE = "Side in pixels that image files are resized to. Required where their sizes differ."
+SKIP_BAD = "Leave out images that cannot be decoded, and list them. Without it the first one is an error."
+DEVICE = "Where networks are trained: auto (a GPU if there is one), cpu, cuda, cuda:0 or mps. Default: auto."
 
 
 def read_options(**options: Any) -> dict[str, Any]:
-    """What the user said about the source, in the words of ``read_dataset``."""
+    """The options about the source that were given, as keyword arguments of ``read_dataset``."""
     names = options.pop("features")
-    said = {**options, "features": names[0] if names and len(names) == 1 else names or None}
-    return {name: value for name, value in said.items() if value is not None}
+    given = {**options, "features": names[0] if names and len(names) == 1 else names or None}
+    return {name: value for name, value in given.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What a command is doing, shown while it does it."""
+"""Progress of a command, shown on a terminal while it runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from laplaceconfidence.cli.console import notices
 from laplaceconfidence.stages import observing
 
-WORDS = {
+WORDS = {  # descriptions of stages by name
     "downloading": "Downloading",
     "reading": "Reading the data",
     "decoding": "Decoding images",
@@ -18,17 +18,17 @@ WORDS = {
     "features": "Preparing the features",
     "index": "Building a search index",
     "neighbors": "Finding neighbors",
-    "affinity": "Weighing neighbors",
-    "solve": "Spreading labels",
+    "affinity": "Weighting neighbors",
+    "solve": "Propagating labels",
     "confidence": "Estimating confidence",
     "ranking": "Ranking labels",
     "writing": "Writing the results",
 }
-UNSEEN = {"total"}  # stages that only hold others
+UNSEEN = {"total"}  # stages that only contain others
 
 
 class ProgressObserver:
-    """Shows every stage as a line: a bar where the work can say how far it is, a spinner where not."""
+    """Shows one line per stage: a bar if the amount of work is known, otherwise a spinner."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -38,7 +38,7 @@ class ProgressObserver:
     def started(self, name: str, total: int | None) -> None:
         if name in UNSEEN:
             return
-        if name in self._done:  # a stage that comes again, such as those of every epoch, keeps its line
+        if name in self._done:  # a stage that runs again, such as one per epoch, keeps its line
             task = self._done.pop(name)
             self._progress.reset(task, total=total)
         else:
@@ -57,7 +57,7 @@ class ProgressObserver:
 
 @contextmanager
 def showing_progress() -> Iterator[None]:
-    """Show the stages of the work inside, on a terminal only; the lines vanish when it is done."""
+    """Show the stages of the work inside the block, on a terminal only; the lines are removed at the end."""
     console = notices()
     if not console.is_terminal:
         yield

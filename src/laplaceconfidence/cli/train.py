@@ -187,11 +187,11 @@ def train(
         "n_jobs": n_jobs,
     }
     with _quiet_unless_first(), report_errors() as notes:
-        from laplaceconfidence.cli.torch_needed import check_torch
+        from laplaceconfidence.cli.errors import check_torch
 
         check_torch("Training")
         from laplaceconfidence.cli.training_run import TrainingRequest, run_training
-        from laplaceconfidence.training.stopping import Interrupted
+        from laplaceconfidence.exceptions import Interrupted
 
         request = TrainingRequest(
             source=source,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.cli.console import notices
-from laplaceconfidence.cli.source_names import full_path, stem_of, with_full_paths
+from laplaceconfidence.cli.sources import full_path, stem_of, with_full_paths
 from laplaceconfidence.cli.training_data import PreparedData, TrainingSource, prepare
 from laplaceconfidence.cli.training_evidence import keep_truth
 from laplaceconfidence.cli.training_folder import (

@@ -1,4 +1,4 @@
-"""``laplaceconfidence audit --test``: leaks, copies and outliers in the summary, the table and the record."""
+"""``laplaceconfidence audit --test``: leaks, near-duplicates and outliers in summary, table and record."""
 
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,11 @@ def files(tmp_path: Path) -> None:
         pd.DataFrame({"label": part, "image": name}).to_csv(tmp_path / f"{name}.csv", index=False)
 
 
-def test_leaks_are_told_and_kept(run: Any, files: None, tmp_path: Path) -> None:
+def test_leaks_are_shown_and_recorded(run: Any, files: None, tmp_path: Path) -> None:
     done = run("audit", "train.npz", "--test", "test.npz", "--out", "x")
     assert done.exit_code == 0, done.stderr
-    assert "Beyond labels: " in done.stdout
-    assert "2 samples in 1 set of copies (1 with labels that differ)" in done.stdout
+    assert "Other issues: " in done.stdout
+    assert "2 samples in 1 set of near-duplicates (1 set with conflicting labels)" in done.stdout
     assert "2 samples also in the test data." in done.stdout
     audited = read_audit(tmp_path / "x")
     issues = audited.issues.sort_index()
@@ -43,7 +43,7 @@ def test_leaks_are_told_and_kept(run: Any, files: None, tmp_path: Path) -> None:
     assert record.source["test"] == str(tmp_path / "test.npz")
 
 
-def test_without_a_second_set_leaks_are_not_mentioned(run: Any, files: None, tmp_path: Path) -> None:
+def test_without_test_data_leaks_are_not_mentioned(run: Any, files: None, tmp_path: Path) -> None:
     done = run("audit", "train.npz", "--out", "x")
     assert "also in the test data" not in done.stdout
     assert read_audit(tmp_path / "x").record.n_leaked is None
@@ -56,9 +56,7 @@ def test_without_a_second_set_leaks_are_not_mentioned(run: Any, files: None, tmp
         ("train.csv", "--features", "train.npy", "--test", "test.csv", "--test-features", "test.npy"),
     ],
 )
-def test_files_of_the_second_set_have_options_of_their_own(
-    run: Any, files: None, words: tuple[str, ...]
-) -> None:
+def test_files_of_the_test_data_have_their_own_options(run: Any, files: None, words: tuple[str, ...]) -> None:
     done = run("audit", *words, "--out", "x")
     assert done.exit_code == 0, done.stderr
     assert "2 samples also in the test data." in done.stdout
@@ -67,7 +65,7 @@ def test_files_of_the_second_set_have_options_of_their_own(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("train.npz", "--test-features", "test.npy"), "'--test-features' describes the set of '--test'"),
+        (("train.npz", "--test-features", "test.npy"), "'--test-features' describes the data of '--test'"),
         (("train.csv", "--features", "train.npy", "--test", "test.csv"), "'--test-features'"),
         (("train.npz", "--test", "nowhere.npz"), "nowhere.npz"),
     ],

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from laplaceconfidence.cli.demo_experiment import DemoOutcome, run_demo
-from laplaceconfidence.cli.demo_training import TrainingOutcome
+from laplaceconfidence.cli.demo.experiment import DemoOutcome, run_demo
+from laplaceconfidence.cli.demo.training import TrainingOutcome
 from laplaceconfidence.records import read_audit
 
 
@@ -19,12 +19,12 @@ def outcome() -> DemoOutcome:
 
 @pytest.fixture(autouse=True)
 def trained_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Training takes a minute: its outcome stands here, the experiment itself is in test_demo_training."""
+    """Training takes a minute: its outcome is fixed here, and test_demo_training runs a short version."""
     outcome = TrainingOutcome(plain=0.372, robust=0.969, n_train=1438, n_wrong=1008, n_test=359)
-    monkeypatch.setattr("laplaceconfidence.cli.demo_training.run_training_demo", lambda seed: outcome)
+    monkeypatch.setattr("laplaceconfidence.cli.demo.training.run_training_demo", lambda seed: outcome)
 
 
-def test_the_mistakes_are_found_and_correcting_them_pays(outcome: DemoOutcome) -> None:
+def test_the_wrong_labels_are_found_and_correcting_them_helps(outcome: DemoOutcome) -> None:
     ours, paper, vote, losses = outcome.scores
     assert ours.auroc > 0.99
     assert ours.auroc >= max(paper.auroc, vote.auroc, losses.auroc)
@@ -36,10 +36,10 @@ def test_the_mistakes_are_found_and_correcting_them_pays(outcome: DemoOutcome) -
     assert accuracy["given"] < accuracy["corrected"] <= accuracy["true"] + 0.01
 
 
-def test_it_is_told_in_plain_words(
+def test_the_results_are_printed_in_plain_words(
     run: Any, outcome: DemoOutcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laplaceconfidence.cli.demo_experiment.run_demo", lambda seed: outcome)
+    monkeypatch.setattr("laplaceconfidence.cli.demo.experiment.run_demo", lambda seed: outcome)
     done = run("demo")
     assert done.exit_code == 0, done.stderr
     told = " ".join(done.stdout.split())
@@ -48,8 +48,8 @@ def test_it_is_told_in_plain_words(
     )
     for word in ("kNN vote", "Gaussian mixture of losses", "AUROC", "corrected labels", "true labels"):
         assert word in told
-    assert "about 7 of 10 answers in the exercise book were wrong" in told
-    assert "a computer reads 37 of 100 new digits" in told
+    assert "about 7 of 10 labels were wrong" in told
+    assert "the network memorizes them and reads 37 of 100 new digits correctly" in told
     assert "it reads 97 of 100" in told
     record = read_audit(tmp_path / "laplaceconfidence-demo").record
     assert record.source == {"source": "data.npz", "demo": True, "seed": 0}
@@ -60,19 +60,19 @@ def test_it_is_told_in_plain_words(
 def test_training_can_be_left_out_and_needs_torch(
     run: Any, outcome: DemoOutcome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laplaceconfidence.cli.demo_experiment.run_demo", lambda seed: outcome)
-    assert "exercise book" not in run("demo", "--no-training").stdout
+    monkeypatch.setattr("laplaceconfidence.cli.demo.experiment.run_demo", lambda seed: outcome)
+    assert "labels were wrong" not in run("demo", "--no-training").stdout
     monkeypatch.setitem(sys.modules, "torch", None)
     done = run("demo")
     assert done.exit_code == 0
-    assert "exercise book" not in done.stdout
+    assert "labels were wrong" not in done.stdout
     assert "pip install 'laplaceconfidence[train]'" in done.stderr
 
 
 def test_it_replaces_earlier_demonstrations_and_nothing_else(
     run: Any, outcome: DemoOutcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laplaceconfidence.cli.demo_experiment.run_demo", lambda seed: outcome)
+    monkeypatch.setattr("laplaceconfidence.cli.demo.experiment.run_demo", lambda seed: outcome)
     assert run("demo").exit_code == 0
     assert run("demo").exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["laplaceconfidence-demo"]

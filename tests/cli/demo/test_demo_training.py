@@ -1,9 +1,9 @@
-"""The training half of the demonstration, shortened: it trains both ways on the same spoiled labels."""
+"""The training part of the demonstration, shortened: it trains both ways on the same noisy labels."""
 
 import numpy as np
 import pytest
 
-from laplaceconfidence.cli import demo_training
+from laplaceconfidence.cli.demo import training as demo_training
 from laplaceconfidence.training import presets
 
 
@@ -11,7 +11,7 @@ def test_both_ways_of_training_are_measured(monkeypatch: pytest.MonkeyPatch) -> 
     load = presets.load_preset
 
     def short(name: str) -> presets.Preset:
-        return load(name, ["rounds=2", "warmup=1", "n_jobs=1"])
+        return load(name, ["rounds=3", "warmup=2", "n_jobs=1"])
 
     monkeypatch.setattr(presets, "load_preset", short)
     digits = demo_training.load_digits().subset(np.arange(600))
@@ -19,5 +19,6 @@ def test_both_ways_of_training_are_measured(monkeypatch: pytest.MonkeyPatch) -> 
     outcome = demo_training.run_training_demo(seed=0)
     assert (outcome.n_train, outcome.n_test) == (480, 120)
     assert 0.65 < outcome.n_wrong / outcome.n_train < 0.8
-    assert 0 < outcome.plain < 1  # how far the long run gets is what benchmarks/training_digits.py measures
-    assert 0 < outcome.robust < 1
+    # A tenth is chance; how far the long run gets is measured by benchmarks/training_digits.py.
+    assert outcome.plain > 0.2
+    assert outcome.robust > 0.2

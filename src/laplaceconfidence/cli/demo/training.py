@@ -1,4 +1,4 @@
-"""The second half of ``laplaceconfidence demo``: training on digits most of whose labels are wrong."""
+"""The second part of ``laplaceconfidence demo``: training on digits whose labels are mostly wrong."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PRESET = "digits"
 
 @dataclass(frozen=True, slots=True)
 class TrainingOutcome:
-    """Accuracies on new digits at the end of training, and what they were trained on."""
+    """Accuracies on new digits at the end of training, and the sizes of the data."""
 
     plain: float  # of a network trained in the usual way
     robust: float
@@ -26,7 +26,7 @@ class TrainingOutcome:
 
 
 def run_training_demo(seed: int) -> TrainingOutcome:
-    """Train a small network on the same spoiled labels in the usual way and with this package."""
+    """Train a small network on the same noisy labels in the usual way and with this package."""
     from laplaceconfidence.training.classifier import RobustClassifier
     from laplaceconfidence.training.presets import load_preset
 
@@ -65,22 +65,22 @@ def run_training_demo(seed: int) -> TrainingOutcome:
 
 
 def show_training_outcome(outcome: TrainingOutcome) -> None:
-    """The figures, and a sentence for everybody."""
+    """Print the accuracies as a table and in plain words."""
     console = output()
     wrong = outcome.n_wrong / outcome.n_train
     table = plain_table(
         f"What if most labels are wrong? {outcome.n_train:,} digits, {wrong:.0%} of their labels wrong",
         "trained",
-        f"reads {outcome.n_test} new digits right:",
+        f"accuracy on {outcome.n_test} new digits:",
     )
     table.add_row("in the usual way (cross-entropy)", f"{outcome.plain:.1%}")
     table.add_row("with LaplaceConfidence", f"{outcome.robust:.1%}", style="bold")
     console.print(table)
     console.print()
     console.print(
-        f"[bold]In plain words:[/bold] about {round(10 * wrong)} of 10 answers in the exercise book were "
-        "wrong. Learning them by heart, as usual, a computer reads "
-        f"{round(100 * outcome.plain)} of 100 new digits; doubting the answers that look unlike the others, "
-        f"it reads [bold]{round(100 * outcome.robust)} of 100[/bold]."
+        f"[bold]In plain words:[/bold] about {round(10 * wrong)} of 10 labels were wrong. Trained in the "
+        f"usual way, the network memorizes them and reads {round(100 * outcome.plain)} of 100 new digits "
+        "correctly; trained with the confidence of each label, it reads "
+        f"[bold]{round(100 * outcome.robust)} of 100[/bold]."
     )
     console.print()

@@ -1,4 +1,4 @@
-"""``laplaceconfidence export``: the corrected data set, with a trail."""
+"""The options of ``laplaceconfidence export``, and what it prints."""
 
 from __future__ import annotations
 
@@ -23,37 +23,56 @@ def export(
         typer.Option(
             "--out",
             "-o",
+            metavar="NAME",
             help="File (.csv, .tsv, .parquet, .npz, .jsonl) or folder to write. Default: RUN-corrected, in "
             "the format of the data.",
         ),
     ] = None,
     format: Annotated[
-        str | None, typer.Option(help="csv, parquet, npz, jsonl or folder (images sorted by class).")
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="Format: csv, parquet, npz, jsonl or folder (images in one subfolder per class). Default: "
+            "the one that the name of --out implies.",
+        ),
     ] = None,
     policy: Annotated[
         str,
         typer.Option(
-            help="reviewed-only: what people decided. reviewed-then-confident: and suggestions with at least "
-            "--min-probability. drop: leave out flagged labels that nobody settled."
+            metavar="NAME",
+            help="reviewed-only: apply what people decided. reviewed-then-confident: also, where nobody has "
+            "decided, the suggestion for a flagged label if its probability is at least --min-probability. "
+            "drop: apply what people decided and leave out flagged samples that nobody has settled.",
         ),
     ] = "reviewed-only",
     min_probability: Annotated[
-        float | None, typer.Option(help="For reviewed-then-confident: how sure a suggestion must be (0.95).")
+        float | None,
+        typer.Option(
+            help="For reviewed-then-confident: the least probability of a suggestion to apply. Default: 0.95."
+        ),
     ] = None,
     fill_missing: Annotated[
         bool,
-        typer.Option("--fill-missing", help="For reviewed-then-confident: also label what has no label."),
+        typer.Option(
+            "--fill-missing",
+            help="For reviewed-then-confident: also label samples without a label, if the suggestion is as "
+            "probable.",
+        ),
     ] = False,
     copy: Annotated[
-        bool, typer.Option("--copy", help="Copy images into a folder instead of linking.")
+        bool, typer.Option("--copy", help="Copy images into the folder instead of linking to them.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the counts and write nothing.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")] = False,
 ) -> None:
     """Write the corrected data set.
 
-    The original data is never touched. Beside the export stands its trail: for every changed label the old
+    The original data is never changed. Next to the export, NAME.trail.csv lists every changed label: the old
     and the new one, why, the probability, who decided and when.
+
+    A CSV or Parquet file keeps all other columns as they are. Samples for which a person decided that no
+    class fits are left out. The source must still be where it was, unchanged; if it is gone, ids and labels
+    are written without features.
     """
     with report_errors():
         from laplaceconfidence.export import plan_export, write_export
@@ -96,7 +115,7 @@ def _show_files(exported: Exported) -> None:
     if exported.n_lost_files:
         lost = count(exported.n_lost_files, "image")
         notices().print(
-            Text.assemble(("Note: ", "bold yellow"), f"{lost} could not be found and had to be left out."),
+            Text.assemble(("Note: ", "bold yellow"), f"{lost} could not be found and left out."),
             soft_wrap=True,
         )
     console = output()

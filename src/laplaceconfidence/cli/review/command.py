@@ -1,4 +1,4 @@
-"""``laplaceconfidence review``: decide label by label in the browser."""
+"""The options of ``laplaceconfidence review``, and what it prints."""
 
 from __future__ import annotations
 
@@ -22,20 +22,28 @@ def review(
     host: Annotated[
         str,
         typer.Option(
-            help="Address to serve at. Any other than this machine's own needs the token that is printed."
+            metavar="ADDRESS",
+            help="Address to serve at. Only this machine can reach the default; any other address needs the "
+            "token that is printed once.",
         ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to serve at; 0 picks a free one.")] = 0,
     reviewer: Annotated[
-        str | None, typer.Option(help="Your name, stored with every decision. Default: your user name.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Your name, stored with every decision. It can be changed on the page. Default: your user "
+            "name.",
+        ),
     ] = None,
-    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+    browser: Annotated[bool, typer.Option(help="Whether to open the page in the browser.")] = True,
 ) -> None:
     """Decide label by label in the browser.
 
-    Shows the suspects of an audit, worst first. Every decision is on disk, in RUN/decisions.sqlite, before
-    the page says so: stop with Ctrl+C at any time and go on later. Then write the corrected data set with
-    [cyan]laplaceconfidence export RUN[/cyan].
+    Opens a local page with the suspects of an audit, worst first. Every decision is on disk, in
+    RUN/decisions.sqlite, before the page confirms it: stop with Ctrl+C at any time and continue later. Then
+    write the corrected data set with [cyan]laplaceconfidence export RUN[/cyan]. It needs the extra review:
+    pip install 'laplaceconfidence\\[review]'.
     """
     with report_errors():
         from laplaceconfidence.records import read_audit
@@ -57,9 +65,9 @@ def _announce(run: AuditRun, access: Access) -> None:
     console.print(Text.assemble("Reviewing ", (str(run.folder), "bold"), " at"), soft_wrap=True)
     console.print(Text(f"  {access.url}", style="bold cyan"), soft_wrap=True)
     if access.needs_token:
-        console.print("  The address holds the token that opens the page; it is not shown again.")
-        console.print("  It travels unencrypted: use it in networks you trust only.", style="yellow")
-    console.print("Every decision is stored at once. Stop with Ctrl+C.")
+        console.print("  The address contains the token that opens the page; it is not shown again.")
+        console.print("  It is sent unencrypted: use it only in networks you trust.", style="yellow")
+    console.print("Every decision is stored immediately. Stop with Ctrl+C.")
 
 
 def _user_name() -> str:

@@ -1,4 +1,4 @@
-"""``laplaceconfidence demo``: what this is good for, shown in a minute on data that comes along."""
+"""The options of ``laplaceconfidence demo``, and what it prints."""
 
 from __future__ import annotations
 
@@ -10,48 +10,54 @@ import typer
 from rich.text import Text
 
 from laplaceconfidence.cli.console import notices, output, plain_table
-from laplaceconfidence.cli.errors import report_errors
-from laplaceconfidence.cli.numbers import count_number
+from laplaceconfidence.cli.errors import check_torch, report_errors
+from laplaceconfidence.cli.options import counted, word
 from laplaceconfidence.cli.progress import showing_progress
-from laplaceconfidence.cli.torch_needed import check_torch
 
 if TYPE_CHECKING:
-    from laplaceconfidence.cli.demo_experiment import DemoOutcome
+    from laplaceconfidence.cli.demo.experiment import DemoOutcome
 
 DEMO_FOLDER = "laplaceconfidence-demo"
 
 
 def demo(
-    seed: Annotated[
-        int,
-        typer.Option(parser=count_number, metavar="<int>", help="Which labels are spoiled, and how."),
-    ] = 0,
+    seed: Annotated[int, counted(None, "Seed that decides which labels are corrupted, and how.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", help=f"Folder for the audit. Default: {DEMO_FOLDER}, or a free name like it."
+        word(
+            None,
+            f"Folder for the audit. Default: {DEMO_FOLDER}, where it replaces an earlier demonstration and "
+            f"nothing else; otherwise the first free one of {DEMO_FOLDER}-2, -3, ...",
+            "--out",
+            "-o",
+            metavar="FOLDER",
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the audit in that folder.")] = False,
+    overwrite: Annotated[bool, word(None, "Replace the audit in that folder.", "--overwrite")] = False,
     training: Annotated[
         bool,
         typer.Option(
-            "--training/--no-training", help="Also train networks on labels most of which are wrong."
+            "--training/--no-training",
+            help="Whether to train networks on labels that are mostly wrong as well, which needs torch.",
         ),
     ] = True,
 ) -> None:
-    """See it work: spoil labels of handwritten digits, find them, mend them, and train in spite of them.
+    """See it work: corrupt labels of handwritten digits, find them, correct them, and train despite them.
 
-    Takes about a minute (seconds without training), needs no data and no internet.
+    Replaces 40% of the labels of 1,347 handwritten digits with random ones, finds the wrong ones, compares
+    this with the paper's estimator, a kNN vote and a Gaussian mixture of losses, and shows how much better a
+    classifier gets with the corrected labels. Then it trains a small network on digits of which 80% have a
+    random label, in the usual way and with LaplaceConfidence. It takes about a minute on two cores (seconds
+    without training) and needs neither data nor an internet connection.
     """
     with report_errors() as warnings:
-        from laplaceconfidence.cli.demo_experiment import run_demo
-        from laplaceconfidence.cli.summary import show_files
+        from laplaceconfidence.cli.audit.summary import show_files
+        from laplaceconfidence.cli.demo.experiment import run_demo
         from laplaceconfidence.records import write_audit
         from laplaceconfidence.records.run_folder import check_place
 
         folder = _free_folder() if out is None and not overwrite else out or Path(DEMO_FOLDER)
-        replaces = overwrite or out is None  # without a name of yours, at most an earlier demonstration
+        replaces = overwrite or out is None  # _free_folder picks a new folder or an earlier demonstration
         check_place(folder, overwrite=replaces)
         with showing_progress():
             outcome = run_demo(seed)
@@ -71,8 +77,8 @@ def demo(
 
 
 def _show_training(seed: int) -> None:
-    """Train on labels most of which are wrong; without torch, say how to get it."""
-    from laplaceconfidence.cli import demo_training
+    """Train on labels that are mostly wrong; without torch, say how to install it."""
+    from laplaceconfidence.cli.demo import training
     from laplaceconfidence.exceptions import MissingDependencyError
 
     output().print()
@@ -82,28 +88,28 @@ def _show_training(seed: int) -> None:
         notices().print(Text(str(missing)), soft_wrap=True)
         return
     with showing_progress():
-        outcome = demo_training.run_training_demo(seed)
-    demo_training.show_training_outcome(outcome)
+        outcome = training.run_training_demo(seed)
+    training.show_training_outcome(outcome)
 
 
 def _show_report(folder: Path) -> None:
-    """Write a page to look at, and say how to go on from here."""
+    """Write the report of the audit, and say what to do next."""
     from laplaceconfidence.report import write_report
 
     with showing_progress():
         report = write_report(folder)
     console = output()
     console.print()
-    for words, what in (
-        ("Look at it:", f"open {report.path} in a browser"),
+    for purpose, command in (
+        ("See the report:", f"open {report.path} in a browser"),
         ("Decide label by label:", f"laplaceconfidence review {folder}"),
-        ("Take what you decided:", f"laplaceconfidence export {folder}"),
+        ("Export what you decided:", f"laplaceconfidence export {folder}"),
     ):
-        console.print(Text.assemble((f"{words:<24}", "bold"), what), soft_wrap=True)
+        console.print(Text.assemble((f"{purpose:<25}", "bold"), command), soft_wrap=True)
 
 
 def _free_folder() -> Path:
-    """The usual place, where at most an earlier demonstration is, or the next name that is free."""
+    """The default folder if it is new or holds an earlier demonstration, otherwise the next such name."""
     from laplaceconfidence.exceptions import RunFolderError
     from laplaceconfidence.records import read_audit
     from laplaceconfidence.records.run_folder import check_place
@@ -114,7 +120,7 @@ def _free_folder() -> Path:
             break
         try:
             check_place(folder, overwrite=read_audit(folder).record.source.get("demo") is True)
-        except RunFolderError:  # something else is there, or something was added
+        except RunFolderError:  # it holds something else, or files were added
             continue
         break
     return folder
@@ -125,25 +131,25 @@ def _show(outcome: DemoOutcome) -> None:
     n, n_wrong = len(outcome.result.dataset), outcome.n_wrong
     ours = outcome.scores[0]
     console.print(
-        f"\nWe took [bold]{n:,} pictures of handwritten digits[/bold] and gave [bold]{n_wrong}[/bold] of "
-        f"them a wrong label ({n_wrong / n:.0%}). The audit was told neither how many nor which.\n"
+        f"\nWe took [bold]{n:,} images of handwritten digits[/bold] and gave [bold]{n_wrong}[/bold] of "
+        f"them a wrong label ({n_wrong / n:.0%}). The audit knows neither how many nor which.\n"
     )
     console.print(
         f"It found [bold]{outcome.n_found} of the {n_wrong} wrong labels[/bold], and {ours.precision:.0%} of "
-        "the labels it flagged are really wrong. Taking all its suggestions brings the number of wrong "
+        "the labels it flagged are really wrong. Accepting all its suggestions brings the number of wrong "
         f"labels down from {n_wrong} to [bold]{outcome.n_wrong_after}[/bold].\n"
     )
     headings = ("method", "AUROC:", "flags that are right:", "wrong labels found:")
-    table = plain_table("How well is right told from wrong?", *headings)
+    table = plain_table("How well are right and wrong labels told apart?", *headings)
     for score in outcome.scores:
         cells = (score.name, f"{score.auroc:.4f}", f"{score.precision:.1%}", f"{score.recall:.1%}")
         table.add_row(*cells, style="bold" if score is ours else "")
     console.print(table)
     console.print()
     table = plain_table(
-        "What are the corrected labels worth?",
+        "How much do the corrected labels help?",
         "a logistic regression trained on the",
-        f"reads {outcome.n_test} new digits right:",
+        f"accuracy on {outcome.n_test} new digits:",
     )
     for labels, accuracy in outcome.accuracy.items():
         table.add_row(f"{labels} labels", f"{accuracy:.1%}", style="bold" if labels == "corrected" else "")

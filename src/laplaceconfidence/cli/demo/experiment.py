@@ -1,4 +1,4 @@
-"""The experiment behind ``laplaceconfidence demo``: known mistakes in the digits, found and mended."""
+"""The first part of ``laplaceconfidence demo``: known wrong labels in the digits, found and corrected."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ TEST_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class MethodScore:
-    """How well one way of judging labels found the mistakes."""
+class EstimatorScore:
+    """How well one estimator found the wrong labels."""
 
     name: str
     auroc: float
@@ -36,16 +36,16 @@ class DemoOutcome:
     """What the demonstration measured."""
 
     result: AuditResult
-    scores: list[MethodScore]  # ours first
+    scores: list[EstimatorScore]  # the default first
     accuracy: dict[str, float]  # of a classifier trained on given, corrected and true labels
     n_wrong: int
     n_found: int
-    n_wrong_after: int  # labels that are wrong after taking the suggestions
+    n_wrong_after: int  # wrong labels left after accepting all suggestions
     n_test: int
 
 
 def run_demo(seed: int) -> DemoOutcome:
-    """Spoil labels of three quarters of the digits, audit them, and try the corrected ones on the rest."""
+    """Corrupt labels of three quarters of the digits, audit them, and test the corrected ones on the rest."""
     from sklearn.model_selection import train_test_split
 
     with stage("noise"):
@@ -57,7 +57,7 @@ def run_demo(seed: int) -> DemoOutcome:
         train = add_noise(digits.subset(train_rows), "symmetric", NOISE_RATE, random_state=seed)
         test = digits.subset(test_rows)
     result = audit(train, random_state=seed)
-    with stage("other methods"):
+    with stage("other estimators"):
         assert train.features is not None
         out_of_fold = out_of_fold_probabilities(
             train.features, train.labels, train.n_classes, random_state=seed, model=_classifier()
@@ -100,12 +100,12 @@ def _test_accuracy(train: NoisyDataset, labels: IntArray | None, test: NoisyData
     return float(_classifier().fit(train.features, labels).score(test.features, test.labels))
 
 
-def _score(name: str, result: AuditResult) -> MethodScore:
+def _score(name: str, result: AuditResult) -> EstimatorScore:
     by_row = result.table.sort_index()
     wrong = result.dataset.labels != result.dataset.true_labels
     flagged = by_row["is_label_issue"].to_numpy()
     hits = int((wrong & flagged).sum())
-    return MethodScore(
+    return EstimatorScore(
         name=name,
         auroc=auroc(by_row["label_score"].to_numpy(), ~wrong),
         precision=hits / max(1, int(flagged.sum())),

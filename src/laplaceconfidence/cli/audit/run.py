@@ -1,4 +1,4 @@
-"""One audit as the command line asks for it: read, judge, write, and say what was found."""
+"""One audit as the command line asks for it: read, estimate, write, and show what was found."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ from typing import Any
 
 from laplaceconfidence.auditing.issues import audit as find_issues
 from laplaceconfidence.auditing.random_sample import draw_for_review
-from laplaceconfidence.cli.evidence_files import load_graph, load_probabilities
-from laplaceconfidence.cli.image_features import (
+from laplaceconfidence.cli.audit.summary import show_next_steps, show_skipped, show_summary
+from laplaceconfidence.cli.audit.verified import check_can_learn, verified_labels
+from laplaceconfidence.cli.progress import showing_progress
+from laplaceconfidence.cli.sources import (
     ImageFeatures,
     ImageOptions,
-    describes_itself,
+    full_path,
     learn_features,
-    tell_skipped,
+    needs_learned_features,
+    stem_of,
+    with_full_paths,
 )
-from laplaceconfidence.cli.progress import showing_progress
-from laplaceconfidence.cli.review_sample import tell_what_to_do
-from laplaceconfidence.cli.second_set import read_second_set
-from laplaceconfidence.cli.source_names import full_path, stem_of, with_full_paths
-from laplaceconfidence.cli.summary import show_summary
-from laplaceconfidence.cli.verified import check_can_learn, verified_labels
+from laplaceconfidence.data.array_files import load_array, open_archive
+from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.readers import read_dataset
+from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 from laplaceconfidence.records import write_audit
 from laplaceconfidence.records.run_folder import check_place
 from laplaceconfidence.stages import stage
+from laplaceconfidence.validation import must_be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRequest:
-    """What the user asked for; ``None`` where nothing was said."""
+    """What the user asked for; ``None`` where an option was not given."""
 
     source: str
     read_options: dict[str, Any]
@@ -54,18 +56,18 @@ class AuditRequest:
 
 
 def run_audit(request: AuditRequest, warnings: list[str]) -> None:
-    """Audit, write the run and show its summary; ``warnings`` collects what was noted on the way."""
+    """Audit, write the run and show its summary; ``warnings`` collects the warnings shown so far."""
     folder = request.out or Path(f"laplaceconfidence-audit-{stem_of(request.source)}")
     check_place(folder, overwrite=request.overwrite)
     with showing_progress():
         with stage("reading"):
             dataset = read_dataset(request.source, **request.read_options)
-            second = read_second_set(request.test, request.read_options, **request.test_options)
+            test = read_test_data(request.test, request.read_options, **request.test_options)
             if request.audited:
                 check_can_learn(request.estimator, dataset, request.pred_probs, request.knn_graph)
             verified = verified_labels(dataset, request.audited, request.decisions)
         learned = ImageFeatures(dataset)
-        if request.pred_probs is None and request.knn_graph is None and not describes_itself(dataset):
+        if request.pred_probs is None and request.knn_graph is None and needs_learned_features(dataset):
             learned = learn_features(dataset, request.image_options, seed=request.seed, n_jobs=request.n_jobs)
         else:
             request.image_options.refuse()
@@ -81,9 +83,9 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             audited_at_random=None if known is None else verified.rows_at_random(learned.dataset),
             recalibrate=verified.recalibrate,
             estimator=request.estimator,
-            pred_probs=None if request.pred_probs is None else load_probabilities(request.pred_probs),
+            pred_probs=None if request.pred_probs is None else load_array(request.pred_probs, "pred_probs"),
             knn_graph=None if request.knn_graph is None else load_graph(request.knn_graph),
-            test=second,
+            test=test,
             threshold=request.threshold,
             target_precision=request.target_precision,
             random_state=request.seed,
@@ -100,15 +102,58 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
                 overwrite=request.overwrite,
                 review_sample=sample,
             )
-    tell_skipped(learned.skipped)
-    used = None if known is None else verified.told(known, learned.dataset, result.estimator)
+    show_skipped(learned.skipped)
+    used = None if known is None else verified.effect(known, learned.dataset, result.estimator)
     show_summary(result, run, n_suspects=request.n_suspects, verified=used)
     if sample is not None:
-        tell_what_to_do(run)
+        show_next_steps(run)
+
+
+def read_test_data(source: str | None, options: dict[str, Any], **own: str | None) -> NoisyDataset | None:
+    """Read the data of ``--test`` with the options of the audited data.
+
+    ``own`` are the options of the test data alone: 'features', 'labels' and 'split', ``None`` if not given.
+    """
+    given = {name: value for name, value in own.items() if value is not None}
+    if source is None:
+        for name in given:
+            raise InvalidInputError(
+                f"'--test-{name}' describes the data of '--test', which was not given. Give both or neither."
+            )
+        return None
+    shared = {name: value for name, value in options.items() if name not in ("labels", "split")}
+    features = shared.get("features")
+    if "features" not in given and isinstance(features, str) and Path(features).suffix == ".npy":
+        raise InvalidInputError(
+            f"'--features {features}' holds the features of the audited data only: name the file with those "
+            "of the test data with '--test-features'."
+        )
+    return read_dataset(source, **(shared | given))
+
+
+def load_graph(path: Path) -> Any:
+    """A neighbor graph as ``scipy.sparse.save_npz`` writes it, in CSR format."""
+    from scipy import sparse
+
+    if not path.is_file():
+        raise must_be("knn_graph", "a path to an existing .npz file", str(path))
+    with open_archive(path) as archive:
+        if lost := [key for key in ("data", "indices", "indptr", "shape") if key not in archive.keys]:
+            raise DataFormatError(
+                f"{path} is not a CSR graph: it has no {lost[0]!r}. "
+                "Write it with scipy.sparse.save_npz(path, graph.tocsr())."
+            )
+        data, indices, indptr, shape = (archive.load(key) for key in ("data", "indices", "indptr", "shape"))
+    try:
+        graph = sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+        graph.check_format(full_check=True)
+    except (ValueError, TypeError) as error:
+        raise DataFormatError(f"{path} is not a valid CSR graph ({error}). Write it again.") from error
+    return graph
 
 
 def _described(request: AuditRequest) -> dict[str, Any]:
-    """Where the data came from, with full paths, so that it can be found again from elsewhere."""
+    """The source for the record of the run, with full paths."""
     files = {"pred_probs": request.pred_probs, "knn_graph": request.knn_graph, "test": request.test}
     return {
         "source": full_path(request.source),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,7 @@ from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.auditing.evidence import default_estimator
 from laplaceconfidence.auditing.verified import learns_from_verified
 from laplaceconfidence.auditing.verified_file import read_verified
-from laplaceconfidence.cli.console import count
-from laplaceconfidence.cli.decisions import decisions_for
+from laplaceconfidence.cli.console import count, notices
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.confidence.verdict import FEWEST_AUDITED
 from laplaceconfidence.data.dataset import NoisyDataset
@@ -25,49 +24,49 @@ from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWar
 class Verified:
     """Verified labels, ``None`` where no class fits, and how to correct the confidences of all others."""
 
-    labels: dict[str, Any] | None = None  # by the id of the sample
+    labels: dict[str, Any] | None = None  # by sample id
     at_random: frozenset[str] = frozenset()  # ids among them that were drawn at random
     recalibrate: Callable[[FloatArray], FloatArray] | None = None
     described: dict[str, Any] = field(default_factory=dict)  # for the record of the audit
-    n_empty: int = 0  # rows of tables that nobody has filled in
+    n_empty: int = 0  # rows of tables without a verified label
 
     def by_row(self, dataset: NoisyDataset) -> dict[int, Any] | None:
-        """The labels by row; those of images that had to be left out are left out, too."""
+        """The labels by row, without those of images that were skipped."""
         if self.labels is None:
             return None
         rows = _row_of(dataset)
         return {rows[id]: label for id, label in self.labels.items() if id in rows}
 
     def rows_at_random(self, dataset: NoisyDataset) -> frozenset[int]:
-        """The rows that calibrate all others."""
+        """The rows whose labels calibrate the confidences of all others."""
         rows = _row_of(dataset)
         return frozenset(rows[id] for id in self.at_random if id in rows)
 
-    def told(self, labels: dict[int, Any], dataset: NoisyDataset, judge: Any) -> str:
-        """How many labels were used, and what they did to the others."""
+    def effect(self, labels: dict[int, Any], dataset: NoisyDataset, estimator: Any) -> str:
+        """How many labels were used, and what they did to the others, for the summary."""
         values = dataset.class_values.tolist()
         n_right = sum(
             code != MISSING and label == values[code]
             for label, code in ((label, int(dataset.labels[row])) for row, label in labels.items())
         )
-        told = f"{count(len(labels), 'verified label')} used: {n_right:,} as given, "
-        told += f"{len(labels) - n_right:,} different."
+        text = f"{count(len(labels), 'verified label')} used: {n_right:,} as given, "
+        text += f"{len(labels) - n_right:,} different."
         if self.n_empty:
-            told += f" {count(self.n_empty, 'row')} without a verified label skipped."
+            text += f" {count(self.n_empty, 'row')} without a verified label skipped."
         calibration = (
-            getattr(judge, "calibration_", None) if learns_from_verified(judge) else self.recalibrate
+            getattr(estimator, "calibration_", None) if learns_from_verified(estimator) else self.recalibrate
         )
         if calibration is None:
-            return f"{told} They did not calibrate the confidences of the others."
+            return f"{text} They did not calibrate the confidences of the others."
         if (getattr(calibration, "slope", None), getattr(calibration, "offset", None)) == (1.0, 0.0):
-            return f"{told} By them the confidences of the others are calibrated as they are."
-        return f"{told} They calibrated the confidences of the others."
+            return f"{text} They confirm the confidences of the others, which stay as they are."
+        return f"{text} They calibrated the confidences of the others."
 
 
 def check_can_learn(
     estimator: str | None, dataset: NoisyDataset, pred_probs: Path | None, knn_graph: Path | None
 ) -> None:
-    """Raise where the estimator has no use for verified labels."""
+    """Raise for an estimator that cannot learn from verified labels."""
     name = estimator or default_estimator(dataset, pred_probs, knn_graph)
     if name in ESTIMATORS and not learns_from_verified(ESTIMATORS[name]):
         able = ", ".join(repr(other) for other, kind in ESTIMATORS.items() if learns_from_verified(kind))
@@ -78,49 +77,61 @@ def check_can_learn(
 
 
 def verified_labels(dataset: NoisyDataset, tables: tuple[Path, ...], reviewed: Path | None) -> Verified:
-    """What tables and the review of a run say about the samples of ``dataset``, matched by id."""
-    decided = decisions_for(_row_of(dataset), reviewed)
+    """The verified labels of ``dataset`` in tables and in the review of a run, matched by sample id."""
+    row_of = _row_of(dataset)
+    decided = Verified() if reviewed is None else _decisions(row_of, reviewed)
     if not tables:
-        return Verified(decided.labels, decided.at_random, decided.recalibrate, decided.described)
+        return decided
     labels = dict(decided.labels or {})
     at_random = set(decided.at_random)
-    said_by = dict.fromkeys(labels, f"the review of {reviewed}")
+    found_in = dict.fromkeys(labels, f"the review of {reviewed}")
     n_audited = n_empty = 0
     for path in tables:
         table = read_verified(path, dataset)
         n_empty += table.n_empty
         n_audited += len(table.labels)
-        _refuse_contradictions(labels, said_by, table.labels, path)
+        _refuse_contradictions(labels, found_in, table.labels, path)
         labels |= table.labels
         at_random |= table.labels.keys()
-        said_by |= dict.fromkeys(table.labels, str(path))
-    _note_if_few({id: labels[id] for id in at_random}, dataset)
+        found_in |= dict.fromkeys(table.labels, str(path))
+    _warn_if_few(sum(labels[id] is not None and dataset.labels[row_of[id]] != MISSING for id in at_random))
     described = {"audited": [str(path.absolute()) for path in tables], "n_audited": n_audited}
     return Verified(labels, frozenset(at_random), decided.recalibrate, decided.described | described, n_empty)
 
 
+def _decisions(ids: Container[str], folder: Path) -> Verified:
+    """The labels that the review of the run in ``folder`` settled for the samples with these ids."""
+    from laplaceconfidence.records import read_audit
+    from laplaceconfidence.review.outcome import review_outcome
+
+    outcome = review_outcome(read_audit(folder))
+    labels = {id: label for id, label in outcome.labels.items() if id in ids}
+    if lost := len(outcome.labels) - len(labels):
+        notices().print(f"{count(lost, 'decision')} about samples that are not in this data ignored.")
+    described = {"decisions": str(folder.absolute()), "n_decisions": len(labels)}
+    return Verified(labels, outcome.at_random & labels.keys(), outcome.calibration, described)
+
+
 def _refuse_contradictions(
-    labels: dict[str, Any], said_by: dict[str, str], more: dict[str, Any], path: Path
+    labels: dict[str, Any], found_in: dict[str, str], more: dict[str, Any], path: Path
 ) -> None:
     against = [id for id, label in more.items() if id in labels and labels[id] != label]
     if against:
         first = against[0]
         before = "no class" if labels[first] is None else repr(labels[first])
-        others = f" ({len(against)} samples differ in all)" if len(against) > 1 else ""
+        others = f" ({len(against)} samples differ in total)" if len(against) > 1 else ""
         raise InvalidInputError(
-            f"Sample {first!r} is {before} in {said_by[first]} but {more[first]!r} in {path}{others}: settle "
-            "it, and leave it in one of the two or write the same in both."
+            f"Sample {first!r} is {before} in {found_in[first]} but {more[first]!r} in {path}{others}: "
+            "decide which is right, and write the same in both or remove it from one."
         )
 
 
-def _note_if_few(labels: dict[str, Any], dataset: NoisyDataset) -> None:
-    """Labels of samples that had none cannot say how right given labels are."""
-    rows = _row_of(dataset)
-    n_labeled = sum(label is not None and dataset.labels[rows[id]] != MISSING for id, label in labels.items())
-    if n_labeled < FEWEST_AUDITED:
+def _warn_if_few(n_calibrating: int) -> None:
+    """Only verified labels of samples that have a given label can say how often given labels are right."""
+    if n_calibrating < FEWEST_AUDITED:
         warnings.warn(
-            f"{count(n_labeled, 'verified label')} of samples with a given one: too few to calibrate the "
-            f"others, which takes {FEWEST_AUDITED} drawn at random. They are certain nevertheless.",
+            f"{count(n_calibrating, 'verified label')} of samples with a given one: too few to calibrate the "
+            f"others, which takes {FEWEST_AUDITED} drawn at random. They are taken as certain nevertheless.",
             LaplaceConfidenceWarning,
             stacklevel=2,
         )

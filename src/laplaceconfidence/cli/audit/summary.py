@@ -1,4 +1,4 @@
-"""What an audit found, for people to read."""
+"""The summary that an audit prints: what it found, where the files are, and what to do next."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from rich.text import Text
 
 from laplaceconfidence.auditing.explain import asks_neighbors
 from laplaceconfidence.auditing.result import AuditResult
-from laplaceconfidence.cli.console import count, output, plain_table, shown
+from laplaceconfidence.auditing.verified_file import VERIFIED_LABEL
+from laplaceconfidence.cli.console import count, notices, output, plain_table, shown
+from laplaceconfidence.confidence.verdict import FEWEST_AUDITED
+from laplaceconfidence.data.image_files import BadImage
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records import AuditRun
 from laplaceconfidence.records.review_sample import REVIEW_SAMPLE
 
 MOST_ROWS = 5
+MOST_SKIPPED = 10
 
 
 def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int, verified: str | None = None) -> None:
     """Headline, worst classes, most confused pairs, first suspects, and where the files are.
 
-    ``verified`` says what verified labels did.
+    ``verified`` is the sentence about verified labels.
     """
     console = output()
     console.print()
@@ -32,7 +36,7 @@ def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int, verifie
         console.print(verified, markup=False)
     if (comparison := _against_truth(result)) is not None:
         console.print(comparison)
-    if (found := data_issues(result)) is not None:
+    if (found := _data_issues(result)) is not None:
         console.print(found)
     if result.n_issues:
         tables = [_class_table(result)]
@@ -43,6 +47,42 @@ def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int, verifie
             console.print(table)
     console.print()
     show_files(console, run)
+
+
+def show_skipped(skipped: list[BadImage]) -> None:
+    """List the images that were left out."""
+    if skipped:
+        console = notices()
+        console.print(f"{count(len(skipped), 'image')} left out that cannot be decoded:")
+        for image in skipped[:MOST_SKIPPED]:
+            console.print(f"  {image.path}", markup=False, soft_wrap=True)
+        if len(skipped) > MOST_SKIPPED:
+            console.print(f"  ... and {len(skipped) - MOST_SKIPPED:,} more, all listed in audit.json")
+
+
+def show_next_steps(run: AuditRun) -> None:
+    """Two ways to verify the labels drawn at random, and how to audit again with them."""
+    n_drawn = len(run.record.review_sample)
+    table = run.folder / REVIEW_SAMPLE
+    console = output()
+    console.print()
+    console.print(Text(f"{count(n_drawn, 'label')} drawn at random for you to verify.", style="bold"))
+    if n_drawn < FEWEST_AUDITED:
+        console.print(f"Fewer than {FEWEST_AUDITED} are taken as certain but do not calibrate the others.")
+    for line, style in (
+        (
+            f"Either fill in the column {VERIFIED_LABEL} of {table} with the right label of every sample, "
+            "even where the given one is right; leave it empty only where you cannot tell. Then audit again "
+            "with",
+            "",
+        ),
+        (f"  --audited {table} --out ANOTHER_FOLDER", "cyan"),
+        ("Or decide in the browser, which shows the same sample under 'Random sample':", ""),
+        (f"  laplaceconfidence review {run.folder}", "cyan"),
+        ("and audit again with", ""),
+        (f"  --decisions {run.folder} --out ANOTHER_FOLDER", "cyan"),
+    ):
+        console.print(Text(line, style=style), soft_wrap=True)
 
 
 def headline(result: AuditResult) -> str:
@@ -60,34 +100,33 @@ def headline(result: AuditResult) -> str:
     return sentence
 
 
-def data_issues(result: AuditResult) -> str | None:
-    """Samples of no class, copies and leaks, in a sentence; nothing where they were not looked for."""
+def _data_issues(result: AuditResult) -> str | None:
+    """Outliers, near-duplicates and leaks in one sentence; ``None`` where they were not looked for."""
     table = result.table
     if "is_outlier_issue" not in table:
         return None
     n_sets = table["near_duplicate_set"].nunique()
-    copies = (
-        f"{count(int(table['is_near_duplicate_issue'].sum()), 'sample')} in {count(n_sets, 'set')} of copies"
-    )
+    n_duplicates = int(table["is_near_duplicate_issue"].sum())
+    duplicates = f"{count(n_duplicates, 'sample')} in {count(n_sets, 'set')} of near-duplicates"
     if n_conflicts := table.loc[table["has_conflicting_duplicate"], "near_duplicate_set"].nunique():
-        copies += f" ({n_conflicts:,} with labels that differ)"
-    parts = [f"{count(int(table['is_outlier_issue'].sum()), 'sample')} far from everything", copies]
+        duplicates += f" ({count(n_conflicts, 'set')} with conflicting labels)"
+    parts = [count(int(table["is_outlier_issue"].sum()), "outlier"), duplicates]
     if "is_leaked" in table:
         parts.append(f"{count(int(table['is_leaked'].sum()), 'sample')} also in the test data")
-    return f"Beyond labels: {', '.join(parts)}."
+    return f"Other issues: {', '.join(parts)}."
 
 
 def show_files(console: Console, run: AuditRun) -> None:
-    """Where the files of a run are."""
+    """The files of a run, and what each of them holds."""
     console.print(Text.assemble("Written to ", (f"{run.folder}/", "bold"), ":"), soft_wrap=True)
     files = [
         ("issues.csv", "every sample, the least trustworthy label first"),
-        ("issues.parquet", "the same"),
+        ("issues.parquet", "the same table"),
         ("evidence.parquet", "top classes and neighbors of every sample"),
         ("audit.json", "settings, versions, timings"),
     ]
     if run.record.review_sample:
-        files.append((REVIEW_SAMPLE, "labels drawn at random, for you to verify"))
+        files.append((REVIEW_SAMPLE, "labels drawn at random for you to verify"))
     for name, meaning in files:
         console.print(f"  [bold]{name:<17}[/bold] {meaning}")
 
@@ -102,17 +141,17 @@ def _background(result: AuditResult, run: AuditRun) -> str:
     timings = result.timings
     slowest = max((name for name in timings if name != "total"), key=lambda name: timings[name])
     parts = [
-        f"Judged by {result.estimator_name!r}, {rule}",
-        f"mean doubt {result.noise_rate:.1%}",
+        f"Estimator: {result.estimator_name!r}; labels are {rule}",
+        f"expected share of wrong labels: {result.noise_rate:.1%}",
         f"{timings['total']:.1f} s, most of it {slowest}",
     ]
     if run.record.search == "ivf" and run.record.recall is not None:
-        parts.append(f"approximate search found {run.record.recall:.1%} of the neighbors")
+        parts.append(f"the approximate search found {run.record.recall:.1%} of the neighbors")
     return "; ".join(parts) + "."
 
 
 def _against_truth(result: AuditResult) -> str | None:
-    """How the flags fare where the data set comes with verified labels."""
+    """How many flags are right, where the data set comes with true labels."""
     from laplaceconfidence.evaluation.metrics import auroc
 
     truth, given = result.dataset.true_labels, result.dataset.labels
@@ -123,18 +162,18 @@ def _against_truth(result: AuditResult) -> str | None:
     flagged = by_row["is_label_issue"].to_numpy()[known]
     wrong = (truth != given)[known]
     if not wrong.any():
-        return f"According to the true labels none is wrong; false alarms: {int(flagged.sum()):,}."
+        return f"According to the true labels, none is wrong; false alarms: {int(flagged.sum()):,}."
     hits = int((flagged & wrong).sum())
     area = auroc(by_row["label_score"].to_numpy()[known], ~wrong)
     return (
-        f"According to the true labels {int(wrong.sum()):,} are wrong: {hits / wrong.sum():.1%} of them are "
+        f"According to the true labels, {int(wrong.sum()):,} are wrong: {hits / wrong.sum():.1%} of them are "
         f"flagged, and {hits / max(1, flagged.sum()):.1%} of the flags are right (AUROC {area:.3f})."
     )
 
 
 def _class_table(result: AuditResult) -> Table:
     name_of = dict(zip(result.class_summary["label"], result.class_summary["name"], strict=True))
-    table = plain_table("Worst classes", "class", "labels:", "look wrong:", "share:", "usually rather")
+    table = plain_table("Worst classes", "class", "labels:", "look wrong:", "share:", "usual suggestion")
     for row in result.class_summary.head(MOST_ROWS).to_dict("records"):
         if row["n_issues"]:
             table.add_row(
@@ -167,7 +206,7 @@ def _suspect_table(result: AuditResult, n_suspects: int) -> Table:
     look_at = next((column for column in ("text", "path") if column in result.table.columns), None)
     explains = asks_neighbors(result.estimator, result.dataset)
     headings = ["id", "given", "probably", "probability:", "score:"]
-    headings += ["neighbors that say so"] * explains + ([look_at] if look_at else [])
+    headings += ["neighbors that agree"] * explains + ([look_at] if look_at else [])
     table = plain_table("First suspects", *headings)
     flagged = result.table[result.table["is_label_issue"]].head(n_suspects)
     for row, sample in zip(flagged.index, flagged.to_dict("records"), strict=True):

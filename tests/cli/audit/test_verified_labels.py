@@ -166,7 +166,7 @@ def test_tables_that_differ_are_refused(run: Any, animals: pd.DataFrame, tmp_pat
     (tmp_path / "b.csv").write_text("id,verified_label\ns000,dog\ns001,owl\n")
     done = run(*AUDIT, "--audited", "a.csv", "--audited", "b.csv")
     assert done.exit_code == 2
-    assert "Sample 's000' is 'cat' in a.csv but 'dog' in b.csv (2 samples differ in all)" in done.stderr
+    assert "Sample 's000' is 'cat' in a.csv but 'dog' in b.csv (2 samples differ in total)" in done.stderr
 
 
 @pytest.mark.parametrize(

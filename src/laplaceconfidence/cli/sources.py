@@ -1,23 +1,43 @@
-"""Features for an audit of images that come without: a network is warmed up on the given labels."""
+"""Sources as commands use them: their names in folders and records, and features for images without any."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
-from laplaceconfidence.cli.console import notices
-from laplaceconfidence.cli.torch_needed import check_torch
+from laplaceconfidence.cli.errors import check_torch
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import BadImage, decode_images, has_image_files
 from laplaceconfidence.threads import available_cores
 from laplaceconfidence.validation import must_be
 
-MOST_SHOWN = 10
+_MAY_BE_FILES = ("features", "labels")  # read options whose values may be paths
+
+
+def stem_of(source: str) -> str:
+    """The name of the source without folder and suffixes."""
+    name = Path(source).absolute().name
+    return name.lstrip(".").split(".")[0] or "data"
+
+
+def full_path(path: str) -> str:
+    """A path made absolute; anything that is not a path, such as 'digits', unchanged."""
+    return str(Path(path).absolute()) if Path(path).exists() else path
+
+
+def with_full_paths(read_options: Mapping[str, Any]) -> dict[str, Any]:
+    """The read options with absolute paths, so that the files can be found from any folder."""
+    return {
+        name: full_path(value) if name in _MAY_BE_FILES and isinstance(value, str) else value
+        for name, value in read_options.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """What the user said about the network and its images; ``None`` where nothing was said."""
+    """Options about the network that learns features and about its images; ``None`` where not given."""
 
     network: str | None = None
     epochs: int | None = None
@@ -35,22 +55,22 @@ class ImageOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageFeatures:
-    """The data set with features, and how they came about."""
+    """A data set with features, and how they were learned."""
 
     dataset: NoisyDataset
-    described: dict[str, Any] = field(default_factory=dict)  # for the record of the audit
+    described: dict[str, Any] = field(default_factory=dict)  # for the record of the run
     skipped: list[BadImage] = field(default_factory=list)
 
 
-def describes_itself(dataset: NoisyDataset) -> bool:
-    """Whether the data set has features already, or no images that they could come from."""
-    return dataset.features is not None or (dataset.images is None and not has_image_files(dataset))
+def needs_learned_features(dataset: NoisyDataset) -> bool:
+    """Whether the data set has images but no features."""
+    return dataset.features is None and (dataset.images is not None or has_image_files(dataset))
 
 
 def learn_features(
     dataset: NoisyDataset, options: ImageOptions, *, seed: int, n_jobs: int | None
 ) -> ImageFeatures:
-    """Decode the images, warm a network up on the given labels and take its features."""
+    """Decode the images, train a network briefly on the given labels and take its features."""
     check_torch("An audit of images without features")
     from laplaceconfidence.training.warm_up_features import WarmUp
 
@@ -79,14 +99,3 @@ def learn_features(
         "skipped_images": [image.path for image in skipped],
     }
     return ImageFeatures(dataset.with_features(warm_up.features(dataset)), described, skipped)
-
-
-def tell_skipped(skipped: list[BadImage]) -> None:
-    """List the images that were left out."""
-    if skipped:
-        console = notices()
-        console.print(f"{len(skipped):,} images cannot be decoded and were left out:")
-        for image in skipped[:MOST_SHOWN]:
-            console.print(f"  {image.path}", markup=False, soft_wrap=True)
-        if len(skipped) > MOST_SHOWN:
-            console.print(f"  ... and {len(skipped) - MOST_SHOWN:,} more, all listed in audit.json")

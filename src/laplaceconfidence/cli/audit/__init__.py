@@ -1,0 +1,1 @@
+"""``laplaceconfidence audit``: which labels are probably wrong."""

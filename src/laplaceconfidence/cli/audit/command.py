@@ -1,0 +1,338 @@
+"""The options of ``laplaceconfidence audit``, and their help."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Annotated, Any
+
+from laplaceconfidence.cli.errors import report_errors
+from laplaceconfidence.cli.options import (
+    DEVICE,
+    EVIDENCE,
+    FEATURE_ESTIMATORS,
+    IMAGE_SIZE,
+    IMAGES,
+    METHOD,
+    NETWORKS,
+    PROBABILITY_ESTIMATORS,
+    RESULT,
+    SKIP_BAD,
+    TEST_DATA,
+    Features,
+    Id,
+    ImagePath,
+    Images,
+    Label,
+    Labels,
+    MissingLabel,
+    Source,
+    Split,
+    Text,
+    TrueLabel,
+    counted,
+    number_or_word,
+    read_options,
+    real,
+    whole,
+    word,
+)
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+A table with a label column and embeddings in the columns emb_0, emb_1, ...:
+[cyan]laplaceconfidence audit reviews.parquet --label mood --features 'emb_*' --text review[/cyan]
+
+Arrays under the keys 'features' and 'labels', reduced to 64 principal components first:
+[cyan]laplaceconfidence audit embeddings.npz --n-components 64[/cyan]
+
+A folder of images with one subfolder per class; a small network learns their features first:
+[cyan]laplaceconfidence audit photos/ --image-size 64[/cyan]
+
+The same folder with embeddings from any network:
+[cyan]laplaceconfidence audit photos/ --features embeddings.npy --out photos-audit[/cyan]
+
+Training samples that are also in the test data:
+[cyan]laplaceconfidence audit train.npz --test test.npz[/cyan]
+
+Draw 100 labels to verify, and audit again with the verified labels:
+[cyan]laplaceconfidence audit data.csv --sample-for-review 100 --out first[/cyan]
+[cyan]laplaceconfidence audit data.csv --audited first/review_sample.csv --out second[/cyan]
+
+Out-of-fold class probabilities from your own model in place of features:
+[cyan]laplaceconfidence audit data.csv --pred-probs p.npy --estimator normalized-margin[/cyan]
+"""
+
+
+def audit(
+    source: Source,
+    label: Label = None,
+    features: Features = None,
+    labels: Labels = None,
+    images: Images = None,
+    id: Id = None,
+    text: Text = None,
+    path: ImagePath = None,
+    true_label: TrueLabel = None,
+    missing_label: MissingLabel = None,
+    split: Split = None,
+    test: Annotated[
+        str | None,
+        word(
+            TEST_DATA,
+            "Test data, read with the same options. Audited samples that are also in it, or nearly so, are "
+            "flagged as leaked.",
+            metavar="SOURCE",
+        ),
+    ] = None,
+    test_features: Annotated[
+        str | None,
+        word(
+            TEST_DATA,
+            "Like --features, for the test data. Needed where --features is a file.",
+            metavar="NAME",
+        ),
+    ] = None,
+    test_labels: Annotated[
+        str | None, word(TEST_DATA, "Like --labels, for the test data.", metavar="FILE")
+    ] = None,
+    test_split: Annotated[
+        str | None, word(TEST_DATA, "Like --split, for the test data.", metavar="NAME")
+    ] = None,
+    pred_probs: Annotated[
+        Path | None,
+        word(
+            EVIDENCE,
+            "Class probabilities (.npy), one row per sample and one column per class in sorted order. They "
+            "should come from a model that was not trained on the label in question (out-of-fold).",
+            metavar="FILE",
+        ),
+    ] = None,
+    knn_graph: Annotated[
+        Path | None,
+        word(
+            EVIDENCE,
+            "A neighbor graph in place of the one built from features, in CSR format as "
+            "scipy.sparse.save_npz writes it (.npz).",
+            metavar="FILE",
+        ),
+    ] = None,
+    knn_graph_kind: Annotated[
+        str | None,
+        word(
+            EVIDENCE,
+            "What the values of --knn-graph are: similarity (default), cosine_distance or distance (any "
+            "other distance).",
+            metavar="KIND",
+        ),
+    ] = None,
+    audited: Annotated[
+        list[Path] | None,
+        word(
+            EVIDENCE,
+            "Labels that a person has verified: a table (.csv, .tsv, .parquet) with the columns id and "
+            "verified_label, such as the one from --sample-for-review filled in. These labels are taken as "
+            "certain, and 50 or more calibrate the confidences of the others, so they should be a random "
+            "sample. Repeat the option for several tables. Only for the estimator noise-aware.",
+            metavar="FILE",
+        ),
+    ] = None,
+    decisions: Annotated[
+        Path | None,
+        word(
+            EVIDENCE,
+            "Folder of a reviewed audit of the same data, matched by ids. What was decided there replaces "
+            "the given labels and is taken as certain; the other confidences are updated from it, and "
+            "calibrated where 50 or more of the decisions are about a random sample.",
+            metavar="RUN",
+        ),
+    ] = None,
+    estimator: Annotated[
+        str | None,
+        word(
+            METHOD,
+            f"Confidence estimator. From features or a graph: {', '.join(FEATURE_ESTIMATORS)}; laplace is "
+            "the paper's, and the first one is the default. From --pred-probs: "
+            f"{', '.join(PROBABILITY_ESTIMATORS)}; the first one is the default where there are no features.",
+            metavar="NAME",
+        ),
+    ] = None,
+    n_neighbors: Annotated[
+        str | None,
+        word(
+            METHOD,
+            "Neighbors per sample, or auto. Lowered, with a note, where there are fewer samples.",
+            "--n-neighbors",
+            "-k",
+            metavar="K",
+        ),
+    ] = None,
+    alpha: Annotated[
+        str | None,
+        word(
+            METHOD,
+            "How far labels propagate over the graph: between 0 and 1, or auto. Small for general-purpose "
+            "embeddings and few samples, 0.99 for features that were learned from these labels.",
+            metavar="A",
+        ),
+    ] = None,
+    n_components: Annotated[
+        int | None,
+        whole(
+            METHOD, "Principal components to keep before neighbors are searched: faster for wide features."
+        ),
+    ] = None,
+    search: Annotated[
+        str | None,
+        word(
+            METHOD,
+            "Neighbor search: exact, ivf (approximate and fast; the share of neighbors it finds is measured "
+            "and reported) or auto, which is ivf from 20,000 samples on.",
+            metavar="KIND",
+        ),
+    ] = None,
+    dtype: Annotated[
+        str | None,
+        word(
+            METHOD,
+            "Precision: float32, float64 or auto, which is float64 up to 5,000 samples.",
+            metavar="TYPE",
+        ),
+    ] = None,
+    n_jobs: Annotated[int | None, whole(METHOD, "Number of threads. Default: all cores.")] = None,
+    seed: Annotated[
+        int, counted(METHOD, "Seed of everything random. The same seed gives the same results.")
+    ] = 0,
+    network: Annotated[
+        str | None,
+        word(
+            IMAGES,
+            f"Network that learns the features: {', '.join(NETWORKS)}, or your own as "
+            f"package.module:factory. Default: {NETWORKS[0]}.",
+            metavar="NAME",
+        ),
+    ] = None,
+    epochs: Annotated[int | None, whole(IMAGES, "Passes over the images. Default: 10.")] = None,
+    image_size: Annotated[int | None, whole(IMAGES, IMAGE_SIZE)] = None,
+    skip_bad: Annotated[bool | None, word(IMAGES, SKIP_BAD, "--skip-bad")] = None,
+    device: Annotated[str | None, word(IMAGES, DEVICE, metavar="NAME")] = None,
+    threshold: Annotated[
+        float | None,
+        real(
+            RESULT,
+            "Flag labels with a score below this value. By default, a label is flagged where another class "
+            "is more probable than the given one.",
+        ),
+    ] = None,
+    target_precision: Annotated[
+        float | None,
+        real(
+            RESULT,
+            "Flag as many labels as possible such that this share of them is expected to be wrong, such as "
+            "0.95. Only for estimators with calibrated scores (noise-aware).",
+        ),
+    ] = None,
+    suspects: Annotated[int, counted(RESULT, "Number of suspects to show in the summary.")] = 10,
+    sample_for_review: Annotated[
+        int | None,
+        whole(
+            RESULT,
+            "Draw this many labels uniformly at random, suspects or not, and write them into the folder as "
+            "review_sample.csv for a person to fill in. 100 is a good number.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        word(
+            RESULT,
+            "Folder for the results. Default: laplaceconfidence-audit-<name of the source>.",
+            "--out",
+            "-o",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        word(
+            RESULT,
+            "Replace the audit in the folder. A folder with other files in it, or with a review_sample.csv "
+            "that has been filled in, is never replaced.",
+            "--overwrite",
+        ),
+    ] = False,
+) -> None:
+    """Find labels that are probably wrong.
+
+    Ranks the labels of SOURCE from least to most trustworthy, flags those that are probably wrong, prints a
+    summary and writes the results into a folder. Look at them with [cyan]laplaceconfidence report[/cyan],
+    decide label by label with [cyan]laplaceconfidence review[/cyan], and write the corrected data set with
+    [cyan]laplaceconfidence export[/cyan].
+
+    The folder appears only when it is complete. It holds issues.csv and issues.parquet (one row per sample,
+    worst first: the given label, its score, which is the probability that it is right, the predicted label
+    with its probability, the flag, and whether the sample is an outlier, a near-duplicate or leaked),
+    evidence.parquet (the most probable classes and the neighbors of every sample) and audit.json (settings,
+    versions, source, timings, notes).
+
+    An option that does not apply to this kind of source, or that the chosen estimator does not have, is
+    refused and never ignored.
+
+    Images without features: a network is first trained on them briefly, with the labels as they are, because
+    it learns what the classes have in common before it memorizes single wrong labels. The graph is built from
+    its features. This needs torch: pip install 'laplaceconfidence\\[train]'.
+
+    Verified labels: --sample-for-review draws labels at random. Write the right label of each into the column
+    verified_label, even where the given one is right, leave empty only what you cannot tell, and audit again
+    with --audited. Or decide on the same labels in the browser, and audit again with --decisions. Both
+    can be combined. Fewer than 50 verified labels are taken as certain but do not calibrate the others.
+    """
+    settings: dict[str, Any] = {
+        "n_neighbors": None if n_neighbors is None else number_or_word(n_neighbors),
+        "alpha": None if alpha is None else number_or_word(alpha),
+        "n_components": n_components,
+        "search": search,
+        "dtype": dtype,
+        "n_jobs": n_jobs,
+        "knn_graph_kind": knn_graph_kind,
+    }
+    with report_errors() as warnings:
+        from laplaceconfidence.cli.audit.run import AuditRequest, run_audit
+        from laplaceconfidence.cli.sources import ImageOptions
+
+        request = AuditRequest(
+            source=source,
+            read_options=read_options(
+                label=label,
+                features=features,
+                labels=labels,
+                images=images,
+                id=id,
+                text=text,
+                path=path,
+                true_label=true_label,
+                missing_label=missing_label,
+                split=split,
+            ),
+            test=test,
+            test_options={"features": test_features, "labels": test_labels, "split": test_split},
+            pred_probs=pred_probs,
+            knn_graph=knn_graph,
+            audited=tuple(audited or ()),
+            decisions=decisions,
+            estimator=estimator,
+            settings={name: value for name, value in settings.items() if value is not None},
+            seed=seed,
+            n_jobs=n_jobs,
+            image_options=ImageOptions(network, epochs, device, image_size, skip_bad),
+            threshold=threshold,
+            target_precision=target_precision,
+            n_suspects=suspects,
+            n_for_review=sample_for_review,
+            out=out,
+            overwrite=overwrite,
+        )
+        run_audit(request, warnings)
+
+
+audit.__doc__ = f"{inspect.cleandoc(audit.__doc__ or '')}\n{EXAMPLES}"

@@ -1,0 +1,1 @@
+"""``laplaceconfidence demo``: the whole package on handwritten digits, in about a minute."""

@@ -1,0 +1,1 @@
+"""``laplaceconfidence export``: the corrected data set."""

@@ -1,0 +1,1 @@
+"""``laplaceconfidence report``: a run as one HTML file."""

@@ -1,0 +1,1 @@
+"""``laplaceconfidence review``: decide label by label in the browser."""
