@@ -75,12 +75,12 @@ def test_dividemix_is_mixmatch_on_refined_and_guessed_labels() -> None:
     method = DivideMix(warmup=2, unlabelled_weight=10, ramp=8, sharpen=2, mix_alpha=4)
     confidence = torch.linspace(0, 1, 12)
     plan = Plan({}, {"confidence": confidence})
-    batches = {"labeled": [8, 9, 10, 11], "unlabeled": [0, 1, 2]}
+    batches = {"labelled": [8, 9, 10, 11], "unlabelled": [0, 1, 2]}
     step = step_of(method, Phase("mixmatch", trains=(1,)), plan, batches)
     loss = float(method.loss(step).detach())
 
     own, peer = step.networks[1], step.networks[0]
-    x, u = step.batches["labeled"], step.batches["unlabeled"]
+    x, u = step.batches["labelled"], step.batches["unlabelled"]
 
     def softmax(values: Tensor) -> Any:
         exponentials = np.exp(values.detach().numpy())

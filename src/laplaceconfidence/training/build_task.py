@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.training.augment.protocol import Augmentation
 from laplaceconfidence.training.distributed import Team
 from laplaceconfidence.training.inputs import TrainingData
 from laplaceconfidence.training.methods.interface import Method
@@ -19,7 +18,7 @@ from laplaceconfidence.training.network import HeadedNetwork, Network, build_mod
 from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.samples import ResidentSamples, Samples
 from laplaceconfidence.training.seeds import derived_seed
-from laplaceconfidence.training.settings import TrainingSettings
+from laplaceconfidence.training.resolve import RunSettings
 from laplaceconfidence.training.task import Task, TestSet
 from laplaceconfidence.training.views import Views, build_augmentations, input_statistics
 from laplaceconfidence.validation import must_be
@@ -45,29 +44,23 @@ def build_task(
     data: TrainingData,
     test: TestSet | None,
     further_tests: Mapping[str, TestSet],
-    method: Method,
-    settings: TrainingSettings,
-    *,
-    network: NetworkSpec,
-    feature_layer: str | None,
-    weak: str | Augmentation,
-    strong: str | Augmentation,
-    validation_fraction: float,
+    run: RunSettings,
     device: torch.device,
 ) -> Task:
-    """Everything a run needs, with networks as ``settings.seed`` makes them."""
+    """Everything a run needs, with networks as the seed of the settings makes them."""
+    settings = run.training
     team = Team.current()
     for watched in (*([test] if test else []), *further_tests.values()):
         if watched.samples.shape != data.samples.shape:
             rule = f"made of samples of shape {data.samples.shape}, as 'X'"
             raise must_be("test", rule, watched.samples.shape)
-    train_rows, validation_rows = split_validation(data.labels, validation_fraction, settings.seed)
-    augmentations = build_augmentations(weak, strong, data.samples.shape)
+    train_rows, validation_rows = split_validation(data.labels, run.validation_fraction, settings.seed)
+    augmentations = build_augmentations(run.weak, run.strong, data.samples.shape)
     mean, deviation = _statistics(data.samples, train_rows, settings.seed)
     views = Views(*augmentations, mean.to(device), deviation.to(device), settings.channels_last)
-    build = _module_builder(data, method, network, feature_layer)
+    build = _module_builder(data, run.method, run.network, run.feature_layer)
     networks = []
-    for number in range(method.n_networks):
+    for number in range(run.method.n_networks):
         module = build(number, derived_seed(settings.seed, "network", number)).to(device)
         if settings.channels_last:
             module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -24,19 +24,46 @@ from laplaceconfidence.training.losses import (
 from laplaceconfidence.training.methods.confidences import averaged_losses, estimate_confidence
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, State
 from laplaceconfidence.training.step import Step
-from laplaceconfidence.validation import check_integer, check_real
+from laplaceconfidence.validation import check_boolean, check_integer, check_real
 
 WARMUP = "warm-up"
+
+# Names of the streams; the order of their samples is drawn from seeds derived from these very names.
+LABELED, UNLABELED = "labelled", "unlabelled"
 
 
 @dataclass(frozen=True, slots=True)
 class DivideMix(Method):
-    """Each network trains on the split that the other one's losses suggest.
+    """DivideMix: each network is trained on the split that the losses of the other one suggest.
 
-    Samples whose posterior of a small loss is above ``threshold`` keep their labels, refined by it; the rest
-    are unlabeled. ``sharpen`` is 1/T of the paper, ``unlabelled_weight`` its lambda_u, which depends on the
-    noise: 0 for little or asymmetric noise, 25 from 50% on, 150 with 100 classes. ``average_losses`` takes
-    the mean of the last five epochs' losses (for 90% noise). Batches are half labeled, half unlabeled.
+    Samples whose posterior probability of a small loss is above ``threshold`` keep their labels, refined by
+    that probability; the others are treated as unlabeled. Batches are half labeled, half unlabeled.
+
+    Parameters
+    ----------
+    warmup : int, default=10
+        Rounds of cross-entropy on the given labels that come first.
+    threshold : float, default=0.5
+        Posterior above which a sample keeps its label.
+    sharpen : float, default=2
+        1/T of the paper: the power to which guessed labels are raised.
+    mix_alpha : float, default=4
+        Parameter of the beta distribution that MixUp draws its weights from.
+    unlabelled_weight : float, default=25
+        lambda_u of the paper, which depends on the noise: 0 for little or asymmetric noise, 25 from 50% on,
+        150 with 100 classes.
+    ramp : int, default=16
+        Rounds after the warm-up over which ``unlabelled_weight`` rises from 0 to its value.
+    average_losses : bool, default=False
+        Whether the split uses the mean of the last five epochs' losses, as the paper does for 90% noise.
+    entropy_penalty : bool, default=False
+        Whether the warm-up penalizes overconfident predictions, as the paper does for asymmetric noise.
+    prior_weight : float, default=1
+        Weight of the term that keeps the mean prediction close to uniform over the classes.
+
+    References
+    ----------
+    Li, Socher and Hoi, "DivideMix: Learning with Noisy Labels as Semi-supervised Learning", ICLR 2020.
     """
 
     warmup: int = 10
@@ -57,6 +84,8 @@ class DivideMix(Method):
         check_real(self.mix_alpha, "mix_alpha", above=0)
         check_real(self.unlabelled_weight, "unlabelled_weight", at_least=0)
         check_integer(self.ramp, "ramp", minimum=1)
+        check_boolean(self.average_losses, "average_losses")
+        check_boolean(self.entropy_penalty, "entropy_penalty")
         check_real(self.prior_weight, "prior_weight", at_least=0)
 
     def phases(self, round: int) -> tuple[Phase, ...]:
@@ -79,9 +108,9 @@ class DivideMix(Method):
         half = max(1, evidence.problem.batch_size // 2)
         labeled, unlabeled = _split(confidence.numpy(), evidence.labels, self.threshold, at_least=half)
         return Plan(
-            streams={"labeled": torch.from_numpy(labeled), "unlabeled": torch.from_numpy(unlabeled)},
+            streams={LABELED: torch.from_numpy(labeled), UNLABELED: torch.from_numpy(unlabeled)},
             tensors={"confidence": confidence},
-            batch_sizes={"labeled": half, "unlabeled": half},
+            batch_sizes={LABELED: half, UNLABELED: half},
             measures={"labeled_share": len(labeled) / evidence.problem.n_samples},
         )
 
@@ -90,7 +119,7 @@ class DivideMix(Method):
             logits = step.trained(step.batch.weak())
             loss = functional.cross_entropy(logits, step.batch.labels)
             return loss + negative_entropy(logits) if self.entropy_penalty else loss
-        labeled, unlabeled = step.batches["labeled"], step.batches["unlabeled"]
+        labeled, unlabeled = step.batches[LABELED], step.batches[UNLABELED]
         views = [labeled.weak(), labeled.weak(), unlabeled.weak(), unlabeled.weak()]
         targets_x, targets_u = self._targets(step, views)
         step.show_targets(torch.cat([targets_x, targets_u]))
@@ -115,7 +144,7 @@ class DivideMix(Method):
 
     def _targets(self, step: Step, views: list[Tensor]) -> tuple[Tensor, Tensor]:
         """Refined targets of the labeled samples, guessed ones of the unlabeled."""
-        labeled = step.batches["labeled"]
+        labeled = step.batches[LABELED]
         with torch.no_grad():
             own = torch.stack([step.trained(view).softmax(dim=1) for view in views[:2]]).mean(dim=0)
             confidence = step.plan.tensors["confidence"][labeled.index]
