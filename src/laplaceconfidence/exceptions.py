@@ -1,23 +1,29 @@
-"""Everything this package raises or warns about, as one tree.
+"""Every error and warning of this package, as one tree.
 
     LaplaceConfidenceError
-    ├── InvalidInputError (also a ValueError)      a parameter breaks its rule
-    ├── DataFormatError (also a ValueError)        a file is not what it claims to be
-    ├── DownloadError (also an OSError)            data cannot be fetched from its publisher
-    ├── RunFolderError (also an OSError)           a run's folder is missing, taken or cannot be written
-    ├── MissingDependencyError (also an ImportError)  an optional part is not installed
-    ├── training.stopping.Interrupted              training was asked to stop, and can go on
-    ├── training.stopping.TrainingStopped          training cannot go on
-    └── training.distributed.AnotherProcessFailed  another process of the same training failed
+    ├── InvalidInputError (also a ValueError)         a parameter breaks its rule
+    ├── DataFormatError (also a ValueError)           a file is not what it claims to be
+    ├── DownloadError (also an OSError)               data cannot be fetched from its publisher
+    ├── RunFolderError (also an OSError)              a run folder is missing, in use or cannot be written
+    │   └── review.store.BusyStoreError               another process keeps the decisions locked
+    ├── MissingDependencyError (also an ImportError)  an optional dependency is not installed
+    ├── Interrupted                                   training was asked to stop, and can be resumed
+    ├── TrainingStopped                               training cannot continue
+    ├── AnotherProcessFailed                          another process of the same training run failed
+    └── review.store.StaleDecisionError               someone else has decided on this sample meanwhile
 
     LaplaceConfidenceWarning (a UserWarning)
-    ├── AdjustedSettingWarning                     a setting did not fit the data and was changed
-    └── training.guards.TrainingWarning            training goes wrong, and how to mend it
+    ├── AdjustedSettingWarning                        a setting did not fit the data and was changed
+    └── TrainingWarning                               something about a training run looks wrong
+
+All but the two of the review server are public names of ``laplaceconfidence``.
 
 Solvers that stop early warn with ``sklearn.exceptions.ConvergenceWarning``, as scikit-learn's own do.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 
 class LaplaceConfidenceError(Exception):
@@ -37,16 +43,39 @@ class DownloadError(LaplaceConfidenceError, OSError):
 
 
 class RunFolderError(LaplaceConfidenceError, OSError):
-    """The folder of a run is missing, already taken or cannot be written."""
+    """The folder of a run is missing, already in use or cannot be written."""
 
 
 class MissingDependencyError(LaplaceConfidenceError, ImportError):
     """An optional dependency is needed and not installed; the message says what to install."""
 
 
+class Interrupted(LaplaceConfidenceError):  # noqa: N818 (nothing went wrong)
+    """A training run was asked to stop and has saved its state; the message says how to resume it."""
+
+    def __init__(self, round: int, folder: Path) -> None:
+        super().__init__(
+            f"Stopped in round {round + 1} as asked; everything so far is saved in {folder}. "
+            "To go on, start the same run with the same settings and the same folder."
+        )
+        self.folder = folder
+
+
+class TrainingStopped(LaplaceConfidenceError):  # noqa: N818 (as StopIteration)
+    """Training cannot continue in a way that makes sense; the message says what to change."""
+
+
+class AnotherProcessFailed(LaplaceConfidenceError):  # noqa: N818 (says what happened)
+    """The process that was to compute something for all processes failed; its own error says why."""
+
+
 class LaplaceConfidenceWarning(UserWarning):
-    """Base of every warning this package gives on purpose."""
+    """Base of every warning this package issues on purpose."""
 
 
 class AdjustedSettingWarning(LaplaceConfidenceWarning):
     """A setting did not fit the data and was changed; the message says from what to what."""
+
+
+class TrainingWarning(LaplaceConfidenceWarning):
+    """Training continues, but something about it looks wrong; the message says what to try."""

@@ -13,10 +13,9 @@ import pytest
 import torch
 
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.exceptions import Interrupted, InvalidInputError
 from laplaceconfidence.training.classifier import RobustClassifier
 from laplaceconfidence.training.methods.registry import METHODS
-from laplaceconfidence.training.stopping import Interrupted
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
 from small_runs import noisy_digits, quick, weights

@@ -15,9 +15,9 @@ from torch.nn import functional
 sys.path.insert(0, str(Path(__file__).parent))
 from small_runs import noisy_digits, quick
 
+from laplaceconfidence.exceptions import Interrupted
 from laplaceconfidence.training.methods.interface import Method, Phase
 from laplaceconfidence.training.step import Step
-from laplaceconfidence.training.stopping import Interrupted
 
 FROM_INPUTS = "laplace, judged by the inputs"
 METHODS = ("laplace", FROM_INPUTS, "co_teaching", "dividemix")

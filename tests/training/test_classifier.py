@@ -18,10 +18,9 @@ from torch.utils.data import Dataset
 
 from laplaceconfidence.confidence.knn_vote import KNNVote
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.exceptions import DataFormatError, InvalidInputError, RunFolderError
+from laplaceconfidence.exceptions import DataFormatError, InvalidInputError, RunFolderError, TrainingStopped
 from laplaceconfidence.training import inputs
 from laplaceconfidence.training.classifier import RobustClassifier
-from laplaceconfidence.training.stopping import TrainingStopped
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,7 @@ from small_runs import noisy_digits, plain_mlp, quick, weights
 
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
-from laplaceconfidence.exceptions import InvalidInputError
-from laplaceconfidence.training.stopping import Interrupted
+from laplaceconfidence.exceptions import Interrupted, InvalidInputError
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::laplaceconfidence.training.guards.TrainingWarning",

@@ -9,10 +9,10 @@ import torch
 from small_runs import noisy_digits, quick
 from torch import Tensor, nn
 
-from laplaceconfidence.training.guards import Guards, TrainingWarning
+from laplaceconfidence.exceptions import TrainingStopped, TrainingWarning
+from laplaceconfidence.training.guards import Guards
 from laplaceconfidence.training.methods.interface import Plan
 from laplaceconfidence.training.methods.laplace import Laplace
-from laplaceconfidence.training.stopping import TrainingStopped
 
 # So few samples make the guards speak.
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guards.TrainingWarning")

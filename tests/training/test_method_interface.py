@@ -12,9 +12,9 @@ from small_runs import noisy_digits, quick, weights
 from torch import Tensor, nn
 from torch.nn import functional
 
+from laplaceconfidence.exceptions import Interrupted
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem, State
 from laplaceconfidence.training.step import Step
-from laplaceconfidence.training.stopping import Interrupted
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ import pytest
 import torch
 from small_runs import noisy_digits, quick, weights
 
-from laplaceconfidence.exceptions import LaplaceConfidenceWarning, RunFolderError
+from laplaceconfidence.exceptions import Interrupted, LaplaceConfidenceWarning, RunFolderError
 from laplaceconfidence.training.checkpoint import read_checkpoint
-from laplaceconfidence.training.stopping import Interrupted
 
 # So few samples make the guards speak.
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guards.TrainingWarning")

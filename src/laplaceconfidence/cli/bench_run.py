@@ -157,7 +157,7 @@ def _work_through(run: BenchRun, plan: _Plan, request: BenchRequest, progress: B
 def _failures(trains: bool) -> tuple[type[Exception], ...]:
     if not trains:
         return (InvalidInputError,)
-    from laplaceconfidence.training.stopping import TrainingStopped
+    from laplaceconfidence.exceptions import TrainingStopped
 
     return (InvalidInputError, TrainingStopped)
 
@@ -165,7 +165,7 @@ def _failures(trains: bool) -> tuple[type[Exception], ...]:
 def _interruptions(trains: bool) -> tuple[type[BaseException], ...]:
     if not trains:
         return (KeyboardInterrupt,)
-    from laplaceconfidence.training.stopping import Interrupted
+    from laplaceconfidence.exceptions import Interrupted
 
     return (KeyboardInterrupt, Interrupted)
 

@@ -191,7 +191,7 @@ def train(
 
         check_torch("Training")
         from laplaceconfidence.cli.training_run import TrainingRequest, run_training
-        from laplaceconfidence.training.stopping import Interrupted
+        from laplaceconfidence.exceptions import Interrupted
 
         request = TrainingRequest(
             source=source,

@@ -18,14 +18,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from laplaceconfidence.exceptions import LaplaceConfidenceError
+from laplaceconfidence.exceptions import AnotherProcessFailed
 
 _HAS_NEW_NAME = "forward_sync_buffers" in inspect.signature(DistributedDataParallel.__init__).parameters
 _SYNC_BUFFERS = "forward_sync_buffers" if _HAS_NEW_NAME else "broadcast_buffers"  # renamed in torch 2.13
-
-
-class AnotherProcessFailed(LaplaceConfidenceError):  # noqa: N818 (says what happened)
-    """The process that was to compute something for all of them failed; its own error says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from laplaceconfidence.exceptions import LaplaceConfidenceWarning
+from laplaceconfidence.exceptions import TrainingStopped, TrainingWarning
 from laplaceconfidence.training.methods.interface import Plan
-from laplaceconfidence.training.stopping import TrainingStopped
 
 _EXTREME = 0.01  # confidences within this of 0 or 1 say nothing any more
-
-
-class TrainingWarning(LaplaceConfidenceWarning):
-    """Training goes on, but something about it looks wrong; the message says what to try."""
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.exceptions import Interrupted
 from laplaceconfidence.stages import stage
 from laplaceconfidence.training.embed import autocast
 from laplaceconfidence.training.guards import Guards, check_batches
@@ -29,7 +30,7 @@ from laplaceconfidence.training.seeds import derived_seed
 from laplaceconfidence.training.settings import TrainingSettings
 from laplaceconfidence.training.step import Step
 from laplaceconfidence.training.steps import index_batches, steps
-from laplaceconfidence.training.stopping import Interrupted, StopRequest, stop_on_signals
+from laplaceconfidence.training.stopping import StopRequest, stop_on_signals
 from laplaceconfidence.training.task import Task, TestSet
 
 RoundListener = Callable[[Mapping[str, Any]], None]

@@ -1,4 +1,4 @@
-"""Why a run ends before its last round: somebody asked for it, or it makes no sense to go on."""
+"""Stopping a run before its last round when a signal asks for it."""
 
 from __future__ import annotations
 
@@ -7,25 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
-
-from laplaceconfidence.exceptions import LaplaceConfidenceError
-
-
-class Interrupted(LaplaceConfidenceError):  # noqa: N818 (nothing went wrong)
-    """A run was asked to stop and has saved where it was; the message says how to go on."""
-
-    def __init__(self, round: int, folder: Path) -> None:
-        super().__init__(
-            f"Stopped in round {round + 1} as asked; everything so far is saved in {folder}. "
-            "To go on, start the same run with the same settings and the same folder."
-        )
-        self.folder = folder
-
-
-class TrainingStopped(LaplaceConfidenceError):  # noqa: N818 (as StopIteration)
-    """Training cannot go on in a way that makes sense; the message says what to change."""
 
 
 @dataclass(slots=True)

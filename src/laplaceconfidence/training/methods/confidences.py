@@ -14,8 +14,8 @@ from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.losses import scale_to_unit
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.exceptions import TrainingStopped
 from laplaceconfidence.training.methods.interface import Evidence, NetworkEvidence, State
-from laplaceconfidence.training.stopping import TrainingStopped
 from laplaceconfidence.validation import check_finite
 
 AVERAGED_EPOCHS = 5
