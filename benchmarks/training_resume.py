@@ -22,8 +22,8 @@ from sklearn.datasets import load_digits
 
 from laplaceconfidence.files import write_json
 from laplaceconfidence.training.augment.weak import WeakAugment
-from laplaceconfidence.training.checkpoint import read_checkpoint
 from laplaceconfidence.training.classifier import RobustClassifier
+from laplaceconfidence.training.run_folder import read_checkpoint
 from measuring import RESULTS
 
 TABLES = ("metrics.jsonl", "summary.json", "predictions.parquet", "refined_labels.parquet")

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from laplaceconfidence.cli.bench_progress import BenchProgress
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
 from bench_runs import CLASSES, make_bench, write_blobs
-from laplaceconfidence.cli.bench_progress import BenchProgress
 from laplaceconfidence.evaluation.confidence_cells import ConfidenceCells
 from laplaceconfidence.evaluation.grid import Cell, Outcome, Scores
 from laplaceconfidence.exceptions import InvalidInputError

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from laplaceconfidence.cli.training_progress import TrainingProgress, duration
 from PIL import Image
 from rich.console import Console
 
 from laplaceconfidence import folder_lock
 from laplaceconfidence.cli.train import _quiet_unless_first
-from laplaceconfidence.cli.training_progress import TrainingProgress, duration
 
 QUICK = (
     *("--rounds", "3", "--warmup", "1", "--batch-size", "16", "--set", "n_neighbors=5", "--device", "cpu"),

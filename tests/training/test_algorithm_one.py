@@ -9,7 +9,7 @@ from small_runs import noisy_digits, quick
 from torch import Tensor, nn
 
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
-from laplaceconfidence.training.batches import shuffled_batches
+from laplaceconfidence.training.phase_steps import shuffled_batches
 from laplaceconfidence.training.seeds import derived_seed
 
 SEED, ROUNDS, WARMUP, PASSES, T, BATCH, RATE, K = 5, 5, 2, 2, 3, 32, 0.05, 12

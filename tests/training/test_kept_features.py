@@ -7,12 +7,12 @@ import pytest
 import torch
 from small_runs import noisy_digits, quick
 
-from laplaceconfidence.training.kept_features import MOST_SAMPLES, end_of_plain_training, shown_rows
 from laplaceconfidence.training.methods.co_teaching import CoTeaching
 from laplaceconfidence.training.methods.cross_entropy import CrossEntropy
 from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.laplace import Laplace
+from laplaceconfidence.training.run_folder import MOST_SAMPLES, end_of_plain_training, shown_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guards.TrainingWarning")
 

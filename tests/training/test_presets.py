@@ -13,7 +13,7 @@ from laplaceconfidence.training.augment.weak import WeakAugment
 from laplaceconfidence.training.classifier import RobustClassifier
 from laplaceconfidence.training.methods.registry import build_method
 from laplaceconfidence.training.presets import TrainingPreset, load_preset, preset_names
-from laplaceconfidence.training.views import MaskFeatures
+from laplaceconfidence.training.sample_views import MaskFeatures
 
 CIFAR: dict[str, Any] = {
     "network": "preact_resnet18",

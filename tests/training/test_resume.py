@@ -13,7 +13,7 @@ import torch
 from small_runs import noisy_digits, quick, weights
 
 from laplaceconfidence.exceptions import Interrupted, LaplaceConfidenceWarning, RunFolderError
-from laplaceconfidence.training.checkpoint import read_checkpoint
+from laplaceconfidence.training.run_folder import read_checkpoint
 
 # So few samples make the guards speak.
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guards.TrainingWarning")

@@ -15,15 +15,15 @@ from torch import nn
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.files import differences
 from laplaceconfidence.training.augment.weak import WeakAugment
-from laplaceconfidence.training.batches import endless_batches, shuffled_batches, split_into_batches
-from laplaceconfidence.training.checkpoint import read_checkpoint, write_checkpoint
-from laplaceconfidence.training.describe import described
 from laplaceconfidence.training.methods.interface import Phase
 from laplaceconfidence.training.methods.laplace import Laplace
-from laplaceconfidence.training.progress import Progress
+from laplaceconfidence.training.phase_steps import endless_batches, shuffled_batches, split_into_batches
+from laplaceconfidence.training.progress import TrainingProgress
+from laplaceconfidence.training.run_folder import read_checkpoint, write_checkpoint
+from laplaceconfidence.training.run_settings import described
+from laplaceconfidence.training.sample_views import SampleViews, build_augmentations, input_statistics
 from laplaceconfidence.training.seeds import derived_seed, root_seed
 from laplaceconfidence.training.settings import TrainingSettings
-from laplaceconfidence.training.views import Views, build_augmentations, input_statistics
 
 
 @given(st.integers(1, 200), st.integers(1, 40), st.integers(1, 3))
@@ -116,7 +116,7 @@ def test_no_cut_and_no_flipped_bit_of_a_checkpoint_goes_unnoticed(data: st.DataO
 def test_inputs_are_brought_to_mean_zero_and_deviation_one() -> None:
     images = torch.randint(0, 256, (50, 3, 4, 4), dtype=torch.uint8)
     images[:, 2] = 7  # a constant channel
-    views = Views(*build_augmentations("none", "none", (3, 4, 4)), *input_statistics(images))
+    views = SampleViews(*build_augmentations("none", "none", (3, 4, 4)), *input_statistics(images))
     values = views.normalized(images)
     torch.testing.assert_close(values.mean(dim=(0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(values.std(dim=(0, 2, 3), correction=0)[:2], torch.ones(2), atol=1e-4, rtol=0)
@@ -131,7 +131,7 @@ def test_the_strong_view_begins_with_the_weak_one() -> None:
 
 
 def test_the_last_round_within_one_standard_error_is_chosen() -> None:
-    progress = Progress(state={})
+    progress = TrainingProgress(state={})
     chosen = []
     for number, accuracy in enumerate([0.2, 0.5, 0.46, 0.44, 0.47, 0.3]):
         progress.round = number

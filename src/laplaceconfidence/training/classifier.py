@@ -9,33 +9,28 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
-from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.training.augment.protocol import Augmentation
-from laplaceconfidence.training.build_task import build_task
 from laplaceconfidence.training.distributed import Team
-from laplaceconfidence.training.inputs import ImageSize, TrainingData, training_data, unlabeled_samples
+from laplaceconfidence.training.inputs import ImageSize, TrainingData, training_data
 from laplaceconfidence.training.loop import Loop, RoundListener
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.registry import build_method, change_method
+from laplaceconfidence.training.network_classifier import NetworkClassifier
 from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.progress import measured_text
-from laplaceconfidence.training.resolve import is_automatic, resolve_settings
 from laplaceconfidence.training.results import final_results, summarize, write_results
 from laplaceconfidence.training.run_folder import RunFolder, stored_settings
-from laplaceconfidence.training.samples import Samples
+from laplaceconfidence.training.run_settings import is_automatic, resolve_settings
 from laplaceconfidence.training.seeds import root_seed
 from laplaceconfidence.training.settings import choose_device, torch_threads
-from laplaceconfidence.training.task import TestSet
+from laplaceconfidence.training.task import TestSet, build_task
 from laplaceconfidence.validation import check_integer, check_real, must_be
 
 _LOGGER = logging.getLogger("laplaceconfidence")
 
 
-class RobustClassifier(ClassifierMixin, BaseEstimator):
+class RobustClassifier(NetworkClassifier):
     """Train networks on labels of which some are wrong.
 
     Parameters that are "auto" are taken from the preset that suits the data (``automatic_preset``): a
@@ -264,59 +259,6 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
                 self._keep(loop, data, folder)
         return self
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities: the mean over the networks.
-
-        Parameters
-        ----------
-        X : array-like, NoisyDataset or torch.utils.data.Dataset
-            Samples of the shape that was trained on.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        samples = self._samples(X)
-        rows = torch.arange(len(samples))
-        return self._task.mean_probabilities(self._predictors, self._settings, rows, samples)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of every sample.
-
-        Parameters
-        ----------
-        X : array-like, NoisyDataset or torch.utils.data.Dataset
-            Samples of the shape that was trained on.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        codes = self.predict_proba(X).argmax(axis=1)
-        predicted: NDArray[Any] = self.classes_[codes]
-        return predicted
-
-    def embed(self, X: Any, network: int = 0) -> FloatArray:
-        """Penultimate features of one of the networks.
-
-        Parameters
-        ----------
-        X : array-like, NoisyDataset or torch.utils.data.Dataset
-            Samples of the shape that was trained on.
-        network : int, default=0
-            Which network.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-        """
-        check_is_fitted(self)
-        check_integer(network, "network", minimum=0, maximum=len(self.networks_) - 1)
-        samples = self._samples(X)
-        rows = torch.arange(len(samples))
-        return self._task.observe(network, self._settings, rows, samples).features
-
     def _read(self, X: Any, y: Any, device: torch.device, classes: Any = None) -> TrainingData:
         return training_data(
             X,
@@ -334,16 +276,6 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         if found.class_names != data.class_names:
             raise must_be("test", f"labeled with the classes {data.class_names}", found.class_names)
         return TestSet(found.samples, found.labels)
-
-    def _samples(self, X: Any) -> Samples:
-        samples = unlabeled_samples(
-            X, self._task.device, n_workers=self.n_workers, image_size=self.image_size
-        )
-        if samples.shape != self._task.samples.shape:
-            raise must_be(
-                "X", f"made of samples of shape {self._task.samples.shape}, as in fit", samples.shape
-            )
-        return samples
 
     def _keep(self, loop: Loop, data: TrainingData, folder: RunFolder | None) -> None:
         results = final_results(loop)

@@ -13,138 +13,32 @@ import warnings
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ValidationError
 
 from laplaceconfidence.exceptions import AdjustedSettingWarning, DataFormatError, InvalidInputError
-from laplaceconfidence.training.augment.cutout import Cutout
-from laplaceconfidence.training.augment.randaugment import RandAugment
-from laplaceconfidence.training.augment.weak import WeakAugment
-from laplaceconfidence.training.methods.interface import Method
-from laplaceconfidence.training.methods.registry import build_method, check_method_name, settings_of
-from laplaceconfidence.training.views import MaskFeatures
+from laplaceconfidence.training.methods.registry import check_method_name, settings_of
+from laplaceconfidence.training.preset_tables import (
+    DataSettings,
+    NoiseSettings,
+    Preset,
+    StrongSettings,
+    Table,
+    TrainingPreset,
+    WeakSettings,
+)
 from laplaceconfidence.validation import did_you_mean, must_be
 
 _FOLDER = resources.files("laplaceconfidence") / "presets"
 _LONGEST_CHAIN = 5  # presets that extend presets
-_TINY, _SMALL = 16, 96  # pixels of the shorter side up to which the automatic preset is for tiny or small images
-
-_Auto = Literal["auto"]
-
-
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+_TINY, _SMALL = (
+    16,
+    96,
+)  # pixels of the shorter side up to which the automatic preset is for tiny or small images
 
 
-class NoiseSettings(_Settings):
-    """Noise put into clean labels; see ``add_noise``."""
-
-    kind: Literal["symmetric", "symmetric-excluding", "asymmetric", "pair", "instance"]
-    rate: float = Field(ge=0, le=1)
-    seed: int = Field(default=0, ge=0)
-
-
-class DataSettings(_Settings):
-    """How the data is prepared."""
-
-    image_size: int | None = Field(default=None, ge=1)  # side that images are resized to
-    test_share: float | None = Field(default=None, gt=0, lt=1)  # set aside, with labels as they came
-
-
-class _ViewSettings(_Settings):
-    """A view in detail: of images, or ``mask``, the share of entries of feature vectors that become 0."""
-
-    mask: float | None = Field(default=None, ge=0, lt=1)
-
-    @model_validator(mode="after")
-    def _of_one_kind(self) -> Self:
-        if self.mask is not None and self.model_fields_set != {"mask"}:
-            raise ValueError("'mask' is for feature vectors and stands alone")
-        return self
-
-
-class WeakSettings(_ViewSettings):
-    """The weak view in detail; see ``WeakAugment``."""
-
-    padding: int = Field(default=4, ge=0)
-    flip: bool = True
-
-
-class StrongSettings(_ViewSettings):
-    """The strong view in detail; see ``RandAugment``."""
-
-    n_operations: int = Field(default=3, ge=0)
-    cutout: bool = True
-
-
-class TrainingPreset(_Settings):
-    """Parameters of ``RobustClassifier`` that all methods share; those that are not given keep its defaults."""
-
-    network: str | None = None
-    rounds: int | _Auto | None = None
-    strong: str | StrongSettings | None = None
-    weak: str | WeakSettings | None = None
-    validation_fraction: float | None = None
-    batch_size: int | _Auto | None = None
-    optimizer: str | None = None
-    learning_rate: float | _Auto | None = None
-    momentum: float | None = None
-    weight_decay: float | None = None
-    learning_rate_drops: tuple[float, ...] | _Auto | None = None
-    drop_factor: float | None = None
-    precision: str | None = None
-    channels_last: bool | _Auto | None = None
-    compile: bool | None = None
-    eval_batch_size: int | None = None
-    feature_layer: str | None = None
-    device: str | None = None
-    n_workers: int | None = None
-    n_jobs: int | None = None
-    random_state: int | None = None
-    checkpoint_seconds: float | None = None
-
-    def parameters(self) -> dict[str, Any]:
-        """The arguments of ``RobustClassifier`` that this table states."""
-        given = {name: getattr(self, name) for name in sorted(self.model_fields_set)}
-        for name in ("weak", "strong"):
-            view = getattr(self, name)
-            if isinstance(view, _ViewSettings) and view.mask is not None:
-                given[name] = MaskFeatures(view.mask)
-            elif isinstance(view, WeakSettings):
-                given[name] = WeakAugment(padding=view.padding, flip=view.flip)
-            elif isinstance(view, StrongSettings):
-                given[name] = RandAugment(view.n_operations, Cutout() if view.cutout else None)
-        return given
-
-
-class Preset(_Settings):
-    """Everything that a preset states."""
-
-    description: str = ""
-    data: DataSettings = DataSettings()
-    noise: NoiseSettings | None = None
-    training: TrainingPreset = TrainingPreset()
-    method: dict[str, Any] = {}  # "name" and the settings of that method; empty if none is named
-
-    def build_method(self) -> Method | None:
-        """The training method with its settings; ``None`` if the preset names no method."""
-        if not self.method:
-            return None
-        if "name" not in self.method:
-            given = next(iter(self.method))
-            advice = f"Name it in the [method] table, or with --set method.name=laplace --set method.{given}=..."
-            raise must_be("method.name", "given where the preset states settings of a method", None, advice)
-        settings = {name: value for name, value in self.method.items() if name != "name"}
-        return build_method(check_method_name(self.method["name"]), settings)
-
-    def parameters(self) -> dict[str, Any]:
-        """The arguments of ``RobustClassifier`` that this preset states, the method among them."""
-        method = self.build_method()
-        return self.training.parameters() | ({} if method is None else {"method": method})
-
-
-_TABLES: dict[str, type[_Settings]] = {
+_TABLES: dict[str, type[Table]] = {
     "training": TrainingPreset,
     "noise": NoiseSettings,
     "data": DataSettings,
@@ -215,15 +109,15 @@ def load_preset(
     _checked(content, where)  # before changes to it hide what is wrong
     before = content.get("method", {})
     merged = _merged_presets(content, wanted)
-    named = merged.get("method", {}).get("name")
-    if len(before) > 1 and named != before["name"]:
+    preset = _checked(merged, where)
+    if len(before) > 1 and (now := preset.method["name"]) != before["name"]:
         warnings.warn(
-            f"The preset's [method] settings are those of {before['name']!r} and do not apply: {named!r} runs "
-            "with its own defaults, apart from what was set for it.",
+            f"The preset's [method] settings are for {before['name']!r} and do not apply: {now!r} keeps its "
+            "own defaults, apart from what was set for it.",
             AdjustedSettingWarning,
             stacklevel=2,
         )
-    return _checked(merged, where)
+    return preset
 
 
 def _content(name: str, depth: int = 0) -> dict[str, Any]:
@@ -259,7 +153,11 @@ def _text(name: str) -> tuple[str, str]:
 def _merged_presets(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """``base`` with ``changes``; settings of a method never reach another method."""
     before, now = base.get("method"), changes.get("method")
-    if isinstance(before, dict) and isinstance(now, dict) and now.get("name", before.get("name")) != before.get("name"):
+    if (
+        isinstance(before, dict)
+        and isinstance(now, dict)
+        and now.get("name", before.get("name")) != before.get("name")
+    ):
         base = {**base, "method": {}}
     return _merged(base, changes)
 
@@ -313,7 +211,7 @@ def _explained(error: ValidationError, where: str, method: Any) -> str:
     problems = sorted(error.errors(), key=lambda one: _TELLING.get(one["type"], 1))
     problem = problems[0]
     path: list[str] = []
-    table: type[_Settings] = Preset
+    table: type[Table] = Preset
     for part in problem["loc"]:  # among the keys pydantic names the members of unions it tried
         if part in table.model_fields:
             path.append(str(part))
@@ -329,5 +227,7 @@ def _explained(error: ValidationError, where: str, method: Any) -> str:
         return f"{where} has no setting '{shown}'. It is a setting of the method: write 'method.{path[-1]}'."
     hint = did_you_mean(path[-1], valid)
     return " ".join(
-        part for part in (f"{where} has no setting '{shown}'.", hint, f"The valid ones here: {', '.join(valid)}.") if part
+        part
+        for part in (f"{where} has no setting '{shown}'.", hint, f"The valid ones here: {', '.join(valid)}.")
+        if part
     )

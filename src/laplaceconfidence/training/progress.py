@@ -15,7 +15,7 @@ from laplaceconfidence.training.methods.interface import Phase, Plan, State
 
 
 @dataclass(slots=True, eq=False)
-class Progress:
+class TrainingProgress:
     """The position of a run, what its method remembers and what was measured."""
 
     state: State
@@ -98,7 +98,7 @@ class Progress:
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any], device: torch.device, team: Team) -> Progress:
+    def from_dict(cls, content: Mapping[str, Any], device: torch.device, team: Team) -> TrainingProgress:
         """What ``as_dict`` gave, with everything that steps use on their device."""
         progress = cls(**content)
         progress.state = {name: value.to(device) for name, value in progress.state.items()}

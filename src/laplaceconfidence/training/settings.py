@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,10 +74,10 @@ class TrainingSettings:
             weight_decay=self.weight_decay,
         )
 
-    @property
-    def autocast_type(self) -> torch.dtype | None:
-        """The type of mixed precision, ``None`` for full precision."""
-        return PRECISIONS[self.precision]
+    def autocast(self, device: torch.device) -> AbstractContextManager[object]:
+        """The context in which forward passes run with ``precision``."""
+        mixed = PRECISIONS[self.precision]
+        return nullcontext() if mixed is None else torch.autocast(device.type, dtype=mixed)
 
 
 def choose_device(device: Any) -> torch.device:

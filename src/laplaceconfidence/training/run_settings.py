@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any
 
+from torch import nn
+
 from laplaceconfidence.training.augment.protocol import Augmentation
-from laplaceconfidence.training.describe import described
 from laplaceconfidence.training.inputs import ImageSize, TrainingData
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.registry import build_method
@@ -48,7 +50,9 @@ class RunSettings:
     def as_dict(self) -> dict[str, Any]:
         """Text and numbers only, for ``settings.json``."""
         return {
-            field.name: asdict(self.training) if field.name == "training" else described(getattr(self, field.name))
+            field.name: asdict(self.training)
+            if field.name == "training"
+            else described(getattr(self, field.name))
             for field in fields(self)
         }
 
@@ -93,3 +97,33 @@ def resolve_settings(parameters: Mapping[str, Any], data: TrainingData, seed: in
             **{name: resolved[name] for name in own}, learning_rate_drops=drops, seed=seed
         ),
     )
+
+
+def described(value: Any) -> Any:
+    """A JSON-able description of a setting, the same in every process for the same setting."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [described(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): described(item) for key, item in value.items()}
+    if isinstance(value, nn.Module):
+        return {"kind": _name(type(value)), "weights": _digest(value)}
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {field.name: described(getattr(value, field.name)) for field in fields(value)}
+        return {"kind": _name(type(value)), **own}
+    if hasattr(value, "get_params"):
+        return {"kind": _name(type(value)), **described(value.get_params())}
+    return _name(value if hasattr(value, "__qualname__") else type(value))
+
+
+def _name(thing: Any) -> str:
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def _digest(module: nn.Module) -> str:
+    digest = hashlib.sha256()
+    for name, tensor in module.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]
