@@ -16,6 +16,9 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.digits import load_digits
 from laplaceconfidence.training.augment.randaugment import RandAugment
 from laplaceconfidence.training.augment.weak import WeakAugment
+from laplaceconfidence.training.methods.co_teaching import CoTeaching
+from laplaceconfidence.training.methods.dividemix import DivideMix
+from laplaceconfidence.training.methods.laplace import Laplace
 from training_table import Cell, Settings, TrainingTable
 
 WARMUP, ROUNDS = 8, 34
@@ -26,10 +29,11 @@ COMMON: dict[str, Any] = {
     "strong": RandAugment(n_operations=1, cutout=None),  # 64 pixels bear no more
     "batch_size": 64,
     "learning_rate": 0.05,
+    "learning_rate_drops": (0.75,),
     "device": "cpu",
     "n_jobs": 1,
 }
-ROBUST = COMMON | {"rounds": ROUNDS, "warmup": WARMUP}
+ROBUST = COMMON | {"rounds": ROUNDS}
 # As many passes over the data as each of the two networks above makes.
 PLAIN = COMMON | {"rounds": PASSES}
 
@@ -42,8 +46,12 @@ def split(seed: int) -> tuple[NoisyDataset, NoisyDataset]:
 
 
 def co_teaching(cell: Cell) -> Settings:
-    # It has to be told the share of wrong labels: a tenth of those drawn anew happen to be right.
-    return PLAIN | {"method": "co_teaching", "method_options": {"forget_rate": cell[1] * 0.9}}
+    # It needs the share of wrong labels: a tenth of those drawn anew happen to be correct.
+    return PLAIN | {"method": CoTeaching(forget_rate=cell[1] * 0.9)}
+
+
+def laplace(**settings: Any) -> Settings:
+    return ROBUST | {"method": Laplace(warmup=WARMUP, **settings)}
 
 
 TABLE = TrainingTable(
@@ -51,13 +59,13 @@ TABLE = TrainingTable(
     split=split,
     cells=(("symmetric", 0.4), ("symmetric", 0.8)),
     variants={
-        "laplace": lambda cell: ROBUST,
+        "laplace": lambda cell: laplace(),
         "cross_entropy": lambda cell: PLAIN | {"method": "cross_entropy", "weak": "none"},
         "cross_entropy_weak_views": lambda cell: PLAIN | {"method": "cross_entropy"},
-        "laplace_one_network": lambda cell: ROBUST | {"n_networks": 1},
-        "laplace_loss_mixture": lambda cell: ROBUST | {"confidence": "gaussian-mixture"},
-        "laplace_noise_aware": lambda cell: ROBUST | {"confidence": "noise-aware"},
-        "dividemix": lambda cell: ROBUST | {"method": "dividemix"},
+        "laplace_one_network": lambda cell: laplace(n_networks=1),
+        "laplace_loss_mixture": lambda cell: laplace(confidence="gaussian-mixture"),
+        "laplace_noise_aware": lambda cell: laplace(confidence="noise-aware"),
+        "dividemix": lambda cell: ROBUST | {"method": DivideMix(warmup=WARMUP)},
         "co_teaching": co_teaching,
     },
     facts={"warmup": WARMUP, "rounds": ROUNDS},

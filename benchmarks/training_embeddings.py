@@ -15,19 +15,21 @@ import numpy as np
 
 from laplaceconfidence.data.cifar_classes import CIFAR10_CLASSES
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.training.methods.registry import change_method
 from laplaceconfidence.training.presets import load_preset
 from real_features import EMBEDDINGS
 from training_table import TrainingTable
 
-ROBUST: dict[str, Any] = load_preset("embeddings-mlp").training.parameters() | {"device": "cpu"}
-PAPER: dict[str, Any] = ROBUST | {
-    "confidence": "laplace",
-    "method_options": ROBUST["method_options"] | {"confidence_from": "peer"},
-}
+ROBUST: dict[str, Any] = load_preset("embeddings-mlp").parameters() | {"device": "cpu"}
 PLAIN: dict[str, Any] = {
     name: ROBUST[name]
     for name in ("network", "rounds", "batch_size", "learning_rate", "learning_rate_drops", "device")
-} | {"method": "cross_entropy", "strong": "none"}
+} | {"method": "cross_entropy", "strong": "none", "weak": "none"}
+
+
+def paper(**settings: Any) -> dict[str, Any]:
+    usual = {"confidence": "laplace", "confidence_from": "peer"}
+    return ROBUST | {"method": change_method(ROBUST["method"], usual | settings)}
 
 
 def split(seed: int) -> tuple[NoisyDataset, NoisyDataset]:
@@ -49,12 +51,12 @@ TABLE = TrainingTable(
     variants={
         "laplace": lambda cell: ROBUST,
         "cross_entropy": lambda cell: PLAIN,
-        "paper": lambda cell: PAPER,
-        "paper_one_network": lambda cell: PAPER | {"n_networks": 1},
-        "paper_loss_mixture": lambda cell: PAPER | {"confidence": "gaussian-mixture"},
-        "paper_noise_aware": lambda cell: PAPER | {"confidence": "noise-aware"},
+        "paper": lambda cell: paper(),
+        "paper_one_network": lambda cell: paper(n_networks=1),
+        "paper_loss_mixture": lambda cell: paper(confidence="gaussian-mixture"),
+        "paper_noise_aware": lambda cell: paper(confidence="noise-aware"),
     },
-    facts={"passes": ROBUST["rounds"], "warmup": ROBUST["warmup"]},
+    facts={"passes": ROBUST["rounds"], "warmup": ROBUST["method"].warmup},
 )
 
 if __name__ == "__main__":

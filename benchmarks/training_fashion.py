@@ -4,7 +4,7 @@
 
 The first 10,000 training images, noise put into their labels; the test images are the official 10,000.
 Cross-entropy makes as many passes as each network of ours: plain, as it is usually meant, and on the same
-weak views (crops and flips), which by themselves keep so small a network from memorising. All run in
+weak views (crops and flips), which by themselves keep so small a network from memorizing. All run in
 bfloat16, which halves the time on processors that have it; the preset itself says float32.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.training.methods.registry import change_method
 from laplaceconfidence.training.presets import load_preset
 from real_features import FASHION_CONFUSED, Absent, fashion
 from training_table import Cell, TrainingTable
@@ -29,7 +30,12 @@ def split(seed: int) -> tuple[NoisyDataset, NoisyDataset]:
 
 def preset(cell: Cell) -> dict[str, Any]:
     name = "fashion-small-asymmetric" if cell[0] == "asymmetric" else "fashion-small"
-    return load_preset(name).training.parameters() | {"device": "cpu", "precision": "bfloat16"}
+    return load_preset(name).parameters() | {"device": "cpu", "precision": "bfloat16"}
+
+
+def changed(cell: Cell, **settings: Any) -> dict[str, Any]:
+    ours = preset(cell)
+    return ours | {"method": change_method(ours["method"], settings)}
 
 
 def cross_entropy(cell: Cell) -> dict[str, Any]:
@@ -39,7 +45,8 @@ def cross_entropy(cell: Cell) -> dict[str, Any]:
 def on_weak_views(cell: Cell) -> dict[str, Any]:
     ours = preset(cell)
     own = {name: ours[name] for name in ours if name in KEPT_FOR_CROSS_ENTROPY}
-    passes = ours["warmup"] + ours["passes"] * (ours["rounds"] - ours["warmup"])
+    method = ours["method"]
+    passes = method.warmup + method.passes * (ours["rounds"] - method.warmup)
     return own | {"method": "cross_entropy", "rounds": passes}
 
 
@@ -63,9 +70,9 @@ TABLE = TrainingTable(
         "laplace": preset,
         "cross_entropy": cross_entropy,
         "cross_entropy_weak_views": on_weak_views,
-        "laplace_paper_estimator": lambda cell: preset(cell) | {"confidence": "laplace"},
-        "laplace_loss_mixture": lambda cell: preset(cell) | {"confidence": "gaussian-mixture"},
-        "laplace_one_network": lambda cell: preset(cell) | {"n_networks": 1},
+        "laplace_paper_estimator": lambda cell: changed(cell, confidence="laplace"),
+        "laplace_loss_mixture": lambda cell: changed(cell, confidence="gaussian-mixture"),
+        "laplace_one_network": lambda cell: changed(cell, n_networks=1),
     },
     facts={"n_train": N_TRAIN, "n_test": 10_000},
     confused=FASHION_CONFUSED,

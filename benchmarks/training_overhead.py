@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from laplaceconfidence.stages import StageTimer, observing
 from laplaceconfidence.training.classifier import RobustClassifier
+from laplaceconfidence.training.methods.laplace import Laplace
 from laplaceconfidence.training.networks.registry import build_network
 from measuring import save
 
@@ -110,9 +111,12 @@ def main() -> None:
         RobustClassifier(
             options.network,
             rounds=WARMUP + 1 + options.rounds,
-            warmup=WARMUP,
-            passes=PASSES,
+            method=Laplace(warmup=WARMUP, passes=PASSES),
             batch_size=BATCH,
+            learning_rate=0.01,
+            learning_rate_drops=(0.75,),
+            strong="randaugment",
+            channels_last=False,
             precision=options.precision,
             device="cpu",
             out=Path(scratch) / "run",

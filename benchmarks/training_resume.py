@@ -22,8 +22,9 @@ from sklearn.datasets import load_digits
 
 from laplaceconfidence.files import write_json
 from laplaceconfidence.training.augment.weak import WeakAugment
-from laplaceconfidence.training.checkpoint import read_checkpoint
 from laplaceconfidence.training.classifier import RobustClassifier
+from laplaceconfidence.training.methods.laplace import Laplace
+from laplaceconfidence.training.run_folder import read_checkpoint
 from measuring import RESULTS
 
 TABLES = ("metrics.jsonl", "summary.json", "predictions.parquet", "refined_labels.parquet")
@@ -38,7 +39,9 @@ def train(folder: Path, n_samples: int, rounds: int) -> None:
     RobustClassifier(
         "small_cnn",
         rounds=rounds,
-        warmup=2,
+        method=Laplace(warmup=2),
+        strong="randaugment",
+        learning_rate=0.01,
         batch_size=64,
         weak=WeakAugment(padding=1, flip=False),
         device="cpu",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from laplaceconfidence.files import replacing, write_json
+from laplaceconfidence.files import differences, replacing, write_json
 
 
 def test_the_content_appears_at_the_end(tmp_path: Path) -> None:
@@ -60,3 +60,9 @@ def test_json_is_readable_and_strict(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         write_json(tmp_path / "nowhere" / "run.json", {})
+
+
+def test_differences_name_nested_settings() -> None:
+    before = {"a": 1, "b": {"c": [1], "d": 2}}
+    now = {"a": 1, "b": {"c": [2], "d": 2}, "e": None}
+    assert differences(before, now) == ["b.c: [1] there, [2] now", "e: 'not set' there, None now"]

@@ -7,13 +7,14 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "laplaceconfidence"
 
-FOUNDATION = {"exceptions", "arrays", "threads", "files", "folder_lock", "stages", "validation"}
+FOUNDATION = {"exceptions", "arrays", "threads", "files", "folder_lock", "stages", "validation", "run_files"}
 RECORDING = FOUNDATION | {"data", "features", "graph", "solve", "confidence", "auditing"}
 MAY_IMPORT = {
     "exceptions": set(),
     "arrays": set(),
     "files": set(),
     "stages": set(),
+    "run_files": set(),
     "threads": {"exceptions"},
     "folder_lock": {"exceptions"},
     "validation": {"arrays", "exceptions"},

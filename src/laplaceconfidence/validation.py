@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,31 @@ def must_be(parameter: str, rule: str, value: object, advice: str = "") -> Inval
     """The error for a parameter that breaks its rule: what it is called, what it must be, what it was."""
     message = f"The '{parameter}' parameter must be {rule}. Got {value!r} instead."
     return InvalidInputError(f"{message} {advice}".rstrip())
+
+
+def did_you_mean(name: object, valid: Iterable[str]) -> str:
+    """The question "Did you mean ...?" with the valid name that is closest; empty if none is close.
+
+    Parameters
+    ----------
+    name : object
+        What the user wrote.
+    valid : iterable of str
+        The names that exist.
+
+    Returns
+    -------
+    str
+    """
+    close = difflib.get_close_matches(str(name), list(valid), n=1, cutoff=0.4)
+    return f"Did you mean {close[0]!r}?" if close else ""
+
+
+def check_boolean(value: Any, parameter: str) -> bool:
+    """``value`` if it is true or false; numbers and words are not."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise must_be(parameter, "true or false", value)
+    return bool(value)
 
 
 def check_integer(value: Any, parameter: str, *, minimum: int, maximum: int | None = None) -> int:

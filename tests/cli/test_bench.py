@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import Progress, TextColumn
 
 from bench_runs import CLASSES, make_bench, write_blobs
-from laplaceconfidence.cli.bench_progress import BenchProgress
+from laplaceconfidence.cli.bench.progress import BenchDisplay
 from laplaceconfidence.evaluation.confidence_cells import ConfidenceCells
 from laplaceconfidence.evaluation.grid import Cell, Outcome, Scores
 from laplaceconfidence.exceptions import InvalidInputError
@@ -35,7 +35,7 @@ TRAIN = (
         "0.25",
     ),
     *("--set", "rounds=3", "--set", "laplace.warmup=1", "--set", "batch_size=16"),
-    *("--set", "passes=1", "--set", "n_networks=1", "--set", "checkpoint_seconds=0"),
+    *("--set", "laplace.passes=1", "--set", "laplace.n_networks=1", "--set", "checkpoint_seconds=0"),
     *("--device", "cpu", "--n-jobs", "1"),
 )
 
@@ -81,7 +81,7 @@ def test_a_bench_goes_on_where_it_was(run: Any, blobs: Path, tmp_path: Path) -> 
     results.write_text("".join(whole[:5]) + whole[5][:20])  # as a kill in the middle of a line leaves it
     done = run("bench", "blobs.npz", *TWO, "-o", "out")
     assert done.exit_code == 0, done.stderr
-    assert "Going on (5 cells are done)" in done.stderr
+    assert "Resuming (5 cells are done)" in done.stderr
     assert "6/8 " in done.stderr
     assert "5/8 " not in done.stderr
 
@@ -115,19 +115,19 @@ def test_more_seeds_are_added_and_other_settings_refused(run: Any, blobs: Path, 
 def test_ctrl_c_keeps_what_is_done(
     run: Any, blobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begins = BenchProgress.begins
+    begins = BenchDisplay.begins
 
-    def interrupt(self: BenchProgress, cell: Cell) -> None:
+    def interrupt(self: BenchDisplay, cell: Cell) -> None:
         begins(self, cell)
         if cell.seed == 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(BenchProgress, "begins", interrupt)
+    monkeypatch.setattr(BenchDisplay, "begins", interrupt)
     done = run("bench", "blobs.npz", *TWO, "-o", "out")
     assert done.exit_code == 130
     assert "2 of 8 cells are done and saved in out" in done.stderr
     assert (tmp_path / "out" / "tables.md").is_file()
-    monkeypatch.setattr(BenchProgress, "begins", begins)
+    monkeypatch.setattr(BenchDisplay, "begins", begins)
     assert run("bench", "blobs.npz", *TWO, "-o", "out").exit_code == 0
     assert len(lines_of(tmp_path / "out")) == 8
 
@@ -156,7 +156,7 @@ def test_a_killed_process_loses_no_finished_cell(tmp_path: Path) -> None:
         check=True,
         timeout=120,
     )
-    assert f"Going on ({n_before} cells are done)" in done.stderr
+    assert f"Resuming ({n_before} cells are done)" in done.stderr
     lines = lines_of(tmp_path / "out")
     assert len({(line["contender"], line["noise"], line["seed"]) for line in lines}) == len(lines) == 160
 
@@ -206,7 +206,7 @@ def test_training_methods_are_compared(run: Any, blobs: Path, tmp_path: Path) ->
     done = run("bench", "blobs.npz", *TRAIN, "--estimators", "knn-vote", "-o", "out")
     assert done.exit_code == 0, done.stderr
     assert "3 cells on 45 samples of 2 classes, tested on 15 more" in done.stderr
-    assert "'passes' is left out for 'cross_entropy', which does not have it" in done.stderr
+    assert "settings are for 'laplace' and do not apply: 'cross_entropy' keeps its own" in done.stderr
     assert "best round (for comparison only)" in done.stdout
     by_task = {(line["task"], line["contender"]): line["scores"] for line in lines_of(tmp_path / "out")}
     scores = by_task["training", "laplace"]
@@ -219,8 +219,9 @@ def test_training_methods_are_compared(run: Any, blobs: Path, tmp_path: Path) ->
     assert scores["seconds"] > 0
     assert not (run_folder / "checkpoints").exists()
     settings = json.loads((tmp_path / "out" / "bench.json").read_text())["methods"]
-    assert settings["laplace"]["warmup"] == 1
-    assert "warmup" not in settings["cross_entropy"]
+    assert settings["laplace"]["method.warmup"] == 1
+    assert settings["cross_entropy"]["rounds"] == 3
+    assert not any(name.startswith("method.") for name in settings["cross_entropy"])
     assert run("report", "out").exit_code == 0
     assert run("report", run_folder).exit_code == 0
 
@@ -260,7 +261,7 @@ def test_a_terminal_shows_cells_rounds_and_the_time_left(tmp_path: Path) -> None
     bench = make_bench(tmp_path, n_done=6)
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
     bars = Progress(TextColumn("{task.description}|{task.total}|{task.fields[more]}"), console=console)
-    progress = BenchProgress(bench, console, bars)
+    progress = BenchDisplay(bench, console, bars)
 
     def shown() -> list[str]:
         return [f"{task.description}|{task.total}|{task.fields['more']}" for task in bars.tasks]
@@ -301,6 +302,11 @@ def test_a_terminal_shows_cells_rounds_and_the_time_left(tmp_path: Path) -> None
         (("--methods", "laplace", "--test-share", "0.2", "--set", "noise.rate=0.2"), "--noise"),
         (("--methods", "laplace", "--test-share", "0.2", "--set", "random_state=1"), "--seeds"),
         (("--methods", "laplace", "--test-share", "0.2", "--set", "roundz=1"), "rounds"),
+        (("--methods", "laplace", "--test-share", "0.2", "--set", "passes=1"), "Write laplace.passes."),
+        (("--methods", "all", "--test-share", "0.2", "--set", "method.ramp=1"), "co_teaching.ramp or div"),
+        (("--methods", "laplace", "--test-share", "0.2", "--set", "method=dividemix"), "--methods"),
+        (("--methods", "laplace", "--test-share", "0.2", "--set", "dividemix.ramp=1"), "(laplace)"),
+        (("--methods", "laplace", "--test-share", "0.2", "--set", "laplace.ramp=1"), "It has warmup, "),
         (("-o", "blobs.npz"), "must be a folder"),
     ],
 )

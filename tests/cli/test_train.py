@@ -16,13 +16,21 @@ from PIL import Image
 from rich.console import Console
 
 from laplaceconfidence import folder_lock
-from laplaceconfidence.cli.train import _quiet_unless_first
-from laplaceconfidence.cli.training_progress import TrainingProgress, duration
+from laplaceconfidence.cli.console import duration
+from laplaceconfidence.cli.train.command import _quiet_unless_first
+from laplaceconfidence.cli.train.progress import RoundDisplay
+from laplaceconfidence.training.classifier import RobustClassifier
+from laplaceconfidence.training.methods.dividemix import DivideMix
+from laplaceconfidence.training.methods.registry import METHODS, settings_of
+from laplaceconfidence.training.networks.registry import NETWORKS
+from laplaceconfidence.training.run_settings import described
 
 QUICK = (
-    *("--rounds", "3", "--warmup", "1", "--batch-size", "16", "--set", "n_neighbors=5", "--device", "cpu"),
-    *("--set", "passes=1", "--set", "n_networks=1", "--n-jobs", "1", "--set", "checkpoint_seconds=0"),
+    *("--rounds", "3", "--batch-size", "16", "--device", "cpu", "--n-jobs", "1"),
+    *("--set", "checkpoint_seconds=0", "--set", "method.warmup=1", "--set", "method.passes=1"),
+    *("--set", "method.n_networks=1"),
 )
+GRAPH = ("--set", "method.n_neighbors=5")
 
 
 def draw(path: Path, label: int, rng: np.random.Generator, side: int = 8) -> None:
@@ -53,7 +61,9 @@ def test_a_folder_of_images_is_trained_on(run: Any, photos: Path, tmp_path: Path
     image_folder(tmp_path / "new", n=10, seed=1)
     done = run("train", "photos", *QUICK, "--test", "new")
     assert done.exit_code == 0, done.stderr
-    assert "24 samples of 2 classes; preset image-folder-small (no preset was named" in done.stderr
+    assert (
+        "24 samples of 2 classes; preset image-folder-tiny (selected by the shape of the data" in done.stderr
+    )
     assert "Round 3/3: loss " in done.stderr
     assert "validation" in done.stderr
     assert ", confidence " in done.stderr
@@ -66,20 +76,20 @@ def test_a_folder_of_images_is_trained_on(run: Any, photos: Path, tmp_path: Path
     assert set(refined.given_label) == {"dark", "light"}
     source = json.loads((folder / "source.json").read_text())
     assert source["source"] == str(photos)
-    assert source["preset"] == "image-folder-small"
+    assert source["preset"] == "image-folder-tiny"
     assert source["preset_settings"]["training"]["rounds"] == 3
     assert len(read_lines(folder / "metrics.jsonl")) == 3
 
 
 def interrupt_after_first_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = TrainingProgress.__call__
+    show = RoundDisplay.__call__
 
-    def interrupt(self: TrainingProgress, record: Any) -> None:
-        told(self, record)
+    def interrupt(self: RoundDisplay, record: Any) -> None:
+        show(self, record)
         if record["round"] == 1:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(TrainingProgress, "__call__", interrupt)
+    monkeypatch.setattr(RoundDisplay, "__call__", interrupt)
 
 
 def test_stopped_gone_on_finished_replaced(
@@ -93,13 +103,16 @@ def test_stopped_gone_on_finished_replaced(
         stopped = run(*words, "--out", "run")
     assert stopped.exit_code == 130
     assert "Everything so far is saved in run" in stopped.stderr
-    assert "To go on, give the same command again:\n  laplaceconfidence train 'my photos'\n" in stopped.stderr
+    assert (
+        "To resume it, give the same command again:\n  laplaceconfidence train 'my photos'\n"
+        in stopped.stderr
+    )
     other = run(*words, "--out", "run", "--set", "learning_rate=0.5")
     assert other.exit_code == 2
-    assert "training.learning_rate: 0.02 there, 0.5 now" in other.stderr
+    assert "training.learning_rate: 0.05 there, 0.5 now" in other.stderr
     gone_on = run(*words, "--out", "run", "--resume")
     assert gone_on.exit_code == 0, gone_on.stderr
-    assert "Going on with the run in run" in gone_on.stderr
+    assert "Resuming the run in run" in gone_on.stderr
     assert "Round 1/3" not in gone_on.stderr
     assert read_lines(tmp_path / "run/metrics.jsonl") == read_lines(tmp_path / "whole/metrics.jsonl")
     again = run(*words, "--out", "run")
@@ -164,7 +177,7 @@ def test_features_and_missing_labels(run: Any, tmp_path: Path) -> None:
         tmp_path / "d.csv", index=False
     )
     vectors = ("--label", "mood", "--features", "a", "--features", "b")
-    done = run("train", "d.csv", *vectors, *QUICK, "--set", "confidence=laplace")
+    done = run("train", "d.csv", *vectors, *QUICK, "--set", "method.confidence=laplace", *GRAPH)
     assert done.exit_code == 0, done.stderr
     assert "1 without a label; preset embeddings-mlp" in done.stderr
     refined = pd.read_parquet(tmp_path / "laplaceconfidence-train-d/refined_labels.parquet")
@@ -185,8 +198,37 @@ def test_another_method_with_the_same_preset(run: Any, photos: Path) -> None:
     words = ("--method", "cross_entropy", "--rounds", "2", "--device", "cpu", "--batch-size", "16")
     done = run("train", "photos", "--preset", "image-folder-small", *words)
     assert done.exit_code == 0, done.stderr
-    assert "Note: The preset's alpha, " in done.stderr
+    assert done.stderr.count("Note: ") == 1
+    assert "Note: The preset's [method] settings are for 'laplace' and do not apply: 'cross" in done.stderr
     assert ", confidence " not in done.stderr
+
+
+def test_no_setting_of_the_preset_reaches_another_method(run: Any, photos: Path, tmp_path: Path) -> None:
+    words = ("--method", "dividemix", "--set", "method.ramp=3", "--rounds", "1", "--device", "cpu")
+    done = run("train", "photos", "--preset", "cifar10-sym20", "--network", "mlp", *words, "--out", "run")
+    assert done.exit_code == 0, done.stderr
+    settings = json.loads((tmp_path / "run/settings.json").read_text())
+    assert settings["method"] == described(DivideMix(ramp=3))
+
+
+def test_settings_of_the_method_may_be_automatic(run: Any, photos: Path, tmp_path: Path) -> None:
+    automatic = ("--set", "method.n_neighbors=auto", "--set", "method.alpha=auto")
+    done = run("train", "photos", *QUICK, *automatic, "--out", "run")
+    assert done.exit_code == 0, done.stderr
+    method = json.loads((tmp_path / "run/settings.json").read_text())["method"]
+    assert (method["n_neighbors"], method["alpha"]) == ("auto", "auto")
+
+
+def test_the_command_and_the_classifier_have_the_same_defaults(run: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)).astype(np.float32), np.arange(40) % 2
+    np.savez(tmp_path / "d.npz", features=X, labels=y)
+    done = run("train", "d.npz", "--rounds", "1", "--device", "cpu")
+    assert done.exit_code == 0, done.stderr
+    stored = json.loads((tmp_path / "laplaceconfidence-train-d/settings.json").read_text())
+    settings = RobustClassifier(rounds=1, device="cpu").fit(X, y).settings_
+    del stored["data"]
+    assert stored == json.loads(json.dumps(settings))
 
 
 def test_cifar_reports_its_published_test_set(run: Any, tmp_path: Path) -> None:
@@ -220,7 +262,7 @@ def test_mini_webvision_with_both_its_test_sets(run: Any, tmp_path: Path) -> Non
         draw(tmp_path / "ilsvrc" / synsets[label] / "x.JPEG", label, rng, side=9)
     words = ("--preset", "mini-webvision", "--network", "small_cnn", *QUICK)
     done = run(
-        *("train", "webvision", *words, "--image-size", "8", "--set", "entropy_penalty=false"),
+        *("train", "webvision", *words, "--image-size", "8", "--set", "method.entropy_penalty=false"),
         *("--test", "webvision", "--test", "ilsvrc"),
     )
     assert done.exit_code == 0, done.stderr
@@ -281,7 +323,7 @@ def test_tensorboard_is_an_option(
 
 def test_a_terminal_shows_rounds_and_stages(run: Any, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Console(file=io.StringIO(), force_terminal=True, width=150)
-    monkeypatch.setattr("laplaceconfidence.cli.training_progress.notices", lambda: screen)
+    monkeypatch.setattr("laplaceconfidence.cli.train.progress.notices", lambda: screen)
     assert run("train", "photos", *QUICK).exit_code == 0
     written = screen.file.getvalue()  # type: ignore[attr-defined]
     for part in ("Round ", "Decoding images", "/3", "loss ", "validation ", "left"):
@@ -296,11 +338,29 @@ def test_presets_are_listed(run: Any) -> None:
     assert "Mini-WebVision (50 classes, real noise), as in the paper" in done.stdout
 
 
+def test_methods_with_their_settings_and_networks_are_listed(run: Any) -> None:
+    methods, networks = run("train", "--methods"), run("train", "--networks")
+    assert (methods.exit_code, networks.exit_code) == (0, 0)
+    for name in METHODS:
+        assert name in methods.stdout
+        assert all(setting in methods.stdout for setting in settings_of(name))
+    assert networks.stdout.split() == list(NETWORKS)
+
+
 WRONG = {
     "preset": (("--preset", "image-folder-smal"), ["'preset'", "image-folder-small"]),
-    "setting": (("--set", "round=3"), ["no setting 'round'", "'rounds'", "warmup"]),
-    "method": (("--method", "laplas"), ["'method'", "'laplas'", "closest: laplace"]),
-    "network": (("--network", "small_cn"), ["'network'", "closest: small_cnn"]),
+    "setting": (("--set", "round=3"), ["no setting 'round'", "'rounds'", "batch_size"]),
+    "setting of the method": (("--set", "warmup=3"), ["no setting 'warmup'", "'method.warmup'"]),
+    "unknown setting of the method": (
+        ("--set", "method.warmpu=3"),
+        ["'laplace' has no setting 'warmpu'", "Did you mean 'warmup'?", "n_neighbors"],
+    ),
+    "setting of another method": (
+        ("--method", "co_teaching", "--set", "method.warmup=3"),
+        ["'co_teaching' has no setting 'warmup'", "It has forget_rate, ramp."],
+    ),
+    "method": (("--method", "laplas"), ["'method'", "'laplas'", "Did you mean 'laplace'?"]),
+    "network": (("--network", "small_cn"), ["'network'", "Did you mean 'small_cnn'?"]),
     "device": (("--device", "tpu"), ["'device'", "'auto'"]),
     "resume": (("--resume",), ["holds no run to resume"]),
     "both": (("--resume", "--overwrite"), ["'resume'", "--overwrite"]),
@@ -309,7 +369,7 @@ WRONG = {
     "folder": (("--out", "photos"), ["photos", "must be new, empty or hold a run"]),
     "classes": (("--test", "other"), ["'test'", "'dark', 'light'", "'up'"]),
     "rounds": (("--rounds", "many"), ["--rounds", "many"]),
-    "warmup": (("--warmup", "-1"), ["'warmup'", "-1"]),
+    "warmup": (("--set", "method.warmup=-1"), ["'warmup'", "-1"]),
     "size": (("--image-size", "0"), ["'image_size'", "at least 1", "0"]),
     "seed": (("--seed", "-1"), ["--seed", "-1"]),
 }

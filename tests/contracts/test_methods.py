@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.exceptions import Interrupted, InvalidInputError
 from laplaceconfidence.training.classifier import RobustClassifier
-from laplaceconfidence.training.methods.registry import METHODS
+from laplaceconfidence.training.methods.registry import METHODS, build_method, settings_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
 from small_runs import noisy_digits, quick, weights
 
 EVERY = pytest.mark.parametrize("name", sorted(METHODS))
-HAS_WARMUP = {name for name, kind in METHODS.items() if "warmup" in kind.__dataclass_fields__}
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,8 @@ def quiet() -> Iterator[None]:
 
 
 def run(name: str, **settings: Any) -> RobustClassifier:
-    return quick(method=name, **({"warmup": 1} if name in HAS_WARMUP else {}), **settings)
+    own = {"warmup": 1} if "warmup" in settings_of(name) else {}
+    return quick(method=name, own=own, **settings)
 
 
 def same(first: RobustClassifier, second: RobustClassifier) -> bool:
@@ -125,6 +126,20 @@ def test_stopped_in_every_round_it_ends_bit_identical(name: str, tmp_path: Path)
 
 @EVERY
 def test_settings_it_does_not_have_are_refused(name: str) -> None:
-    images, given, _ = noisy_digits(40)
-    with pytest.raises(InvalidInputError, match="no_such_setting"):
-        run(name, method_options={"no_such_setting": 1}).fit(images, given)
+    has = ", ".join(settings_of(name)) or "no settings"
+    with pytest.raises(
+        InvalidInputError, match=rf"{name!r} has no setting 'no_such_setting'.*It has {has}\."
+    ):
+        build_method(name, {"no_such_setting": 1})
+
+
+@EVERY
+def test_it_can_be_copied_and_changed_as_scikit_learn_does(name: str) -> None:
+    method = METHODS[name]()
+    copy = clone(RobustClassifier(method=method))
+    assert copy.method == method
+    for setting in settings_of(name):
+        copy.set_params(**{f"method__{setting}": getattr(method, setting)})
+    assert copy.method == method
+    with pytest.raises(InvalidInputError, match="has no setting 'no_such_setting'"):
+        copy.set_params(method__no_such_setting=1)

@@ -44,10 +44,10 @@ class RestingHead(Method):
 def run(method: str | Method, out: Path | None = None) -> Any:
     # 135 samples are trained on: batches of 32 leave a short one that does not split evenly.
     X, y, _ = noisy_digits(150)
-    more: dict[str, Any] = {"warmup": 1} if method == "dividemix" else {}
+    more: dict[str, Any] = {}
     if method == FROM_INPUTS:
         X, method = X.reshape(len(X), -1).astype("float32"), "laplace"
-        more = {"method_options": {"confidence_from": "inputs"}, "weak": "none", "strong": "none"}
+        more = {"own": {"confidence_from": "inputs"}, "weak": "none", "strong": "none"}
     classifier = quick(network="small_runs:plain_mlp", method=method, out=out, **more)
     if out is not None:
         with suppress(Interrupted):  # only the first process calls listeners: all must stop all the same

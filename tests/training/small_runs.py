@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 from laplaceconfidence.training.classifier import RobustClassifier
+from laplaceconfidence.training.methods.registry import METHODS, build_method
 
 
 def noisy_digits(n: int = 240, rate: float = 0.4, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -34,21 +35,25 @@ def shifted(images: Tensor, generator: torch.Generator) -> Tensor:
     return images.roll(shift, dims=-1)
 
 
-def quick(**settings: Any) -> RobustClassifier:
-    """A run of a second or less."""
+QUICK: dict[str, dict[str, Any]] = {"laplace": {"warmup": 1, "n_neighbors": 10}, "dividemix": {"warmup": 1}}
+
+
+def quick(method: Any = "laplace", own: dict[str, Any] | None = None, **settings: Any) -> RobustClassifier:
+    """A run of a second or less; ``own`` are settings of a method given by name."""
+    if isinstance(method, str) and method in METHODS:
+        method = build_method(method, QUICK.get(method, {}) | (own or {}))
     usual: dict[str, Any] = {
         "network": tiny_mlp,
         "rounds": 3,
         "batch_size": 32,
         "learning_rate": 0.05,
+        "learning_rate_drops": (0.75,),
         "weak": shifted,
         "strong": shifted,
         "device": "cpu",
         "checkpoint_seconds": 0,
     }
-    if settings.get("method", "laplace") == "laplace":
-        usual |= {"warmup": 1, "n_neighbors": 10}
-    return RobustClassifier(**(usual | settings))
+    return RobustClassifier(method=method, **(usual | settings))
 
 
 def weights(classifier: RobustClassifier) -> list[Tensor]:

@@ -9,7 +9,9 @@ from small_runs import noisy_digits, quick
 from torch import Tensor, nn
 
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
-from laplaceconfidence.training.batches import shuffled_batches
+from laplaceconfidence.training.methods.interface import Phase
+from laplaceconfidence.training.methods.laplace import Laplace
+from laplaceconfidence.training.phase_steps import shuffled_batches
 from laplaceconfidence.training.seeds import derived_seed
 
 SEED, ROUNDS, WARMUP, PASSES, T, BATCH, RATE, K = 5, 5, 2, 2, 3, 32, 0.05, 12
@@ -111,17 +113,19 @@ def test_the_loop_computes_algorithm_one(penalty: bool, n_networks: int) -> None
     run = quick(
         network=small_network,
         rounds=ROUNDS,
-        warmup=WARMUP,
-        passes=PASSES,
-        sharpen=T,
+        own={
+            "warmup": WARMUP,
+            "passes": PASSES,
+            "sharpen": T,
+            "n_neighbors": K,
+            "alpha": 0.9,
+            "entropy_penalty": penalty,
+            "n_networks": n_networks,
+        },
         batch_size=BATCH,
         learning_rate=RATE,
-        n_neighbors=K,
-        alpha=0.9,
         weak=dimmed,
         strong=brightened,
-        entropy_penalty=penalty,
-        n_networks=n_networks,
         validation_fraction=0,
         missing_label=-1,
         random_state=SEED,
@@ -129,3 +133,15 @@ def test_the_loop_computes_algorithm_one(penalty: bool, n_networks: int) -> None
     naive = algorithm_one(X, torch.from_numpy(given), penalty=penalty, n_networks=n_networks)
     for ours, theirs in zip(run.networks_, naive, strict=True):
         torch.testing.assert_close(ours.state_dict(), theirs.state_dict(), rtol=1e-3, atol=1e-4)
+
+
+def test_phases_of_the_paper() -> None:
+    method = Laplace(warmup=2)
+    assert method.phases(1) == (Phase("warm-up", trains=(0,)), Phase("warm-up", trains=(1,)))
+    assert method.phases(2) == (
+        Phase("robust", trains=(0,), passes=2, evidence=(1,)),
+        Phase("robust", trains=(1,), passes=2, evidence=(0,)),
+    )
+    assert Laplace(warmup=0, n_networks=1).phases(0) == (
+        Phase("robust", trains=(0,), passes=2, evidence=(0,)),
+    )

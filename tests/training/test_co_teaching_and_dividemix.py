@@ -13,8 +13,8 @@ from laplaceconfidence.training.distributed import Team
 from laplaceconfidence.training.methods.co_teaching import CoTeaching
 from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.interface import Method, Phase, Plan, Problem
+from laplaceconfidence.training.sample_views import SampleViews
 from laplaceconfidence.training.step import Batch, Step
-from laplaceconfidence.training.views import Views
 
 C = 3
 
@@ -30,7 +30,7 @@ class LinearNetwork:
 
 
 def batch_of(index: Tensor, X: Tensor, labels: Tensor) -> Batch:
-    views = Views(Unchanged(), Unchanged(), torch.zeros(1, 4), torch.ones(1, 4))
+    views = SampleViews(Unchanged(), Unchanged(), torch.zeros(1, 4), torch.ones(1, 4))
     generator = torch.Generator().manual_seed(0)
     return Batch(index, labels[index], X[index], views, generator, Team(), whole=True, weight=1.0)
 

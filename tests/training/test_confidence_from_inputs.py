@@ -17,7 +17,12 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::laplaceconfidence.exceptions.LaplaceConfidenceWarning",
 )
 
-FROM_INPUTS = {"confidence_from": "inputs"}
+FROM_INPUTS: dict[str, Any] = {"confidence_from": "inputs"}
+
+
+def of(estimator: Any) -> dict[str, Any]:
+    """Settings of the method for another estimator than the paper's, with the estimator's own parameters."""
+    return {"confidence": estimator, "n_neighbors": None}
 
 
 def noisy_vectors(n: int = 240) -> tuple[Any, Any, Any]:
@@ -25,9 +30,9 @@ def noisy_vectors(n: int = 240) -> tuple[Any, Any, Any]:
     return images.reshape(n, -1).astype(np.float32), given, true
 
 
-def run_on_vectors(**settings: Any) -> Any:
-    usual = {"network": plain_mlp, "weak": "none", "strong": "none", "method_options": FROM_INPUTS}
-    return quick(**(usual | settings))
+def run_on_vectors(own: dict[str, Any] | None = None, **settings: Any) -> Any:
+    usual = {"network": plain_mlp, "weak": "none", "strong": "none"}
+    return quick(own=FROM_INPUTS | (own or {}), **(usual | settings))
 
 
 class Counting:
@@ -47,7 +52,7 @@ class Counting:
 def test_the_labels_are_judged_once_by_the_inputs_and_once_more_in_the_end() -> None:
     X, y, _ = noisy_vectors()
     Counting.shown.clear()
-    run = run_on_vectors(rounds=4, n_neighbors=50, confidence=Counting(), validation_fraction=0.2).fit(X, y)
+    run = run_on_vectors(of(Counting()), rounds=4, validation_fraction=0.2).fit(X, y)
     training, everything = Counting.shown
     assert len(training) == 192
     assert {tuple(row) for row in training} < {tuple(row) for row in X}
@@ -60,7 +65,7 @@ def test_the_labels_are_judged_once_by_the_inputs_and_once_more_in_the_end() -> 
 
 def test_the_noise_aware_estimator_helps_to_repair_labels_of_vectors() -> None:
     X, y, true = noisy_vectors(600)
-    run = run_on_vectors(rounds=8, n_neighbors=50, confidence="noise-aware", random_state=1).fit(X, y)
+    run = run_on_vectors(of("noise-aware"), rounds=8, random_state=1).fit(X, y)
     alone = NoiseAwareConfidence(missing_label=-1, n_jobs=1).fit(X, y)
     assert abs(run.confidence_.mean() - alone.confidence_.mean()) < 0.05
     assert (run.refined_labels_ == true).mean() > (y == true).mean() + 0.2
@@ -86,14 +91,13 @@ def test_a_stopped_run_keeps_what_was_estimated(tmp_path: Path) -> None:
 def test_images_have_no_vectors_to_judge_by() -> None:
     X, y, _ = noisy_digits()
     with pytest.raises(InvalidInputError, match=r"'confidence_from'.*'peer' for images.*Embed them"):
-        quick(method_options=FROM_INPUTS).fit(X, y)
+        quick(own=FROM_INPUTS).fit(X, y)
 
 
 def test_an_estimator_that_takes_losses_needs_a_network() -> None:
-    X, y, _ = noisy_vectors()
     with pytest.raises(
         InvalidInputError, match=r"'confidence_from'.*'peer' where the estimator takes losses"
     ):
-        run_on_vectors(n_neighbors=50, confidence="gaussian-mixture").fit(X, y)
+        run_on_vectors(of("gaussian-mixture"))
     with pytest.raises(InvalidInputError, match="'confidence_from'"):
-        run_on_vectors(method_options={"confidence_from": "somewhere"}).fit(X, y)
+        run_on_vectors({"confidence_from": "somewhere"})

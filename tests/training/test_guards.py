@@ -35,7 +35,7 @@ class Constant:
 def test_confidences_that_all_go_to_an_end_are_told_once_and_survived(value: float, word: str) -> None:
     X, y, _ = noisy_digits(100)
     with pytest.warns(TrainingWarning, match=word) as told:
-        quick(confidence=Constant(value), n_neighbors=50, rounds=4).fit(X, y)
+        quick(own={"confidence": Constant(value), "n_neighbors": None}, rounds=4).fit(X, y)
     assert sum(word in str(warning.message) for warning in told) == 1
 
 
@@ -50,8 +50,9 @@ def test_a_class_that_vanishes_from_the_targets_is_named() -> None:
 
 def test_a_vanished_class_is_noticed_in_a_run() -> None:
     X, y, _ = noisy_digits(100)
+    own = {"confidence": Constant(0.2), "n_neighbors": None, "sharpen": 50}
     with pytest.warns(TrainingWarning, match="vanished"):
-        quick(rounds=2, confidence=Constant(0.2), n_neighbors=50, sharpen=50, learning_rate=1e-4).fit(X, y)
+        quick(own=own, rounds=2, learning_rate=1e-4).fit(X, y)
 
 
 def test_a_loss_that_is_not_finite_stops_with_advice() -> None:
@@ -91,13 +92,15 @@ def test_a_stream_without_samples_stops_with_advice() -> None:
 
 def test_dividemix_never_runs_out_of_either_kind() -> None:
     X, y, _ = noisy_digits(60, rate=0.0)
-    all_clean = quick(method="dividemix", warmup=1, rounds=3).fit(X, y)
-    hardly_any = quick(method="dividemix", warmup=0, rounds=2, method_options={"threshold": 0.999}).fit(X, y)
+    all_clean = quick(method="dividemix", rounds=3).fit(X, y)
+    hardly_any = quick(method="dividemix", own={"warmup": 0, "threshold": 0.999}, rounds=2).fit(X, y)
     assert (len(all_clean.history_), len(hardly_any.history_)) == (3, 2)
 
 
 def test_settings_that_would_be_ignored_are_refused() -> None:
-    with pytest.raises(ValueError, match="'alpha' parameter must be left alone unless confidence='laplace'"):
+    with pytest.raises(
+        ValueError, match=r"'alpha' .* left out: the estimator 'gaussian-mixture' does not have it"
+    ):
         Laplace(confidence="gaussian-mixture", alpha=0.5)
     with pytest.raises(ValueError, match="'confidence' parameter must be one of 'noise-aware', 'laplace'"):
         Laplace(confidence="lapace")

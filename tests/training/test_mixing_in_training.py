@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guar
 
 def with_mixing(name: str | None) -> Any:
     images, given, _ = noisy_digits(100)
-    return quick(rounds=3, method_options={"mixing": name}).fit(images, given)
+    return quick(rounds=3, own={"mixing": name}).fit(images, given)
 
 
 def test_views_and_their_targets_are_mixed_alike(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,9 +44,7 @@ def test_mixed_training_is_another_one_and_repeats_itself(name: str) -> None:
 def test_what_cannot_be_mixed_is_refused() -> None:
     images, given, _ = noisy_digits(60)
     with pytest.raises(ValueError, match="'mixing' parameter must be one of"):
-        quick(method_options={"mixing": "blend"}).fit(images, given)
+        quick(own={"mixing": "blend"}).fit(images, given)
     vectors = np.float32(images.reshape(60, -1))
     with pytest.raises(ValueError, match="Feature vectors take no image augmentation"):
-        quick(network="mlp", strong="mask", weak="none", method_options={"mixing": "cutmix"}).fit(
-            vectors, given
-        )
+        quick(network="mlp", strong="mask", weak="none", own={"mixing": "cutmix"}).fit(vectors, given)

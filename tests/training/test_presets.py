@@ -11,16 +11,16 @@ from laplaceconfidence.training.augment.cutout import Cutout
 from laplaceconfidence.training.augment.randaugment import RandAugment
 from laplaceconfidence.training.augment.weak import WeakAugment
 from laplaceconfidence.training.classifier import RobustClassifier
-from laplaceconfidence.training.methods.registry import build_method
-from laplaceconfidence.training.presets import TrainingPreset, load_preset, preset_names
-from laplaceconfidence.training.views import MaskFeatures
+from laplaceconfidence.training.methods.co_teaching import CoTeaching
+from laplaceconfidence.training.methods.dividemix import DivideMix
+from laplaceconfidence.training.methods.laplace import Laplace
+from laplaceconfidence.training.preset_tables import TrainingPreset
+from laplaceconfidence.training.presets import load_preset, preset_names
+from laplaceconfidence.training.sample_views import MaskFeatures
 
 CIFAR: dict[str, Any] = {
     "network": "preact_resnet18",
-    "method": "laplace",
     "rounds": 400,
-    "warmup": 15,
-    "passes": 2,
     "optimizer": "sgd",
     "learning_rate": 0.01,
     "momentum": 0.9,
@@ -28,11 +28,12 @@ CIFAR: dict[str, Any] = {
     "batch_size": 128,
     "learning_rate_drops": (300,),
     "drop_factor": 0.1,
-    "alpha": 0.99,
     "weak": WeakAugment(padding=4, flip=True),
     "strong": "randaugment",
+    "channels_last": False,
     "validation_fraction": 0.1,
 }
+OF_METHOD: dict[str, Any] = {"warmup": 15, "passes": 2, "alpha": 0.99}
 # name: (kind of noise, rate, sharpening T, neighbors k, negative entropy in warm-up)
 PAPER: dict[str, tuple[str, float, float, int, bool]] = {
     "cifar10-sym20": ("symmetric", 0.2, 1, 50, False),
@@ -45,12 +46,15 @@ PAPER: dict[str, tuple[str, float, float, int, bool]] = {
     "cifar100-sym80": ("symmetric", 0.8, 2, 2, False),
     "cifar100-sym90": ("symmetric", 0.9, 2, 2, False),
 }
-SMALL = ("digits", "embeddings-mlp", "fashion-small", "fashion-small-asymmetric", "image-folder-small")
+SMALL = ("digits", "embeddings-mlp", "fashion-small", "fashion-small-asymmetric")
+AUTOMATIC = ("image-folder-tiny", "image-folder-small", "image-folder-large")
 
 
 def test_there_is_a_preset_for_every_setting() -> None:
     of_the_paper = [*PAPER, "mini-webvision"]
-    assert preset_names() == sorted([*of_the_paper, *(f"{name}-pca" for name in of_the_paper), *SMALL])
+    assert preset_names() == sorted(
+        [*of_the_paper, *(f"{name}-pca" for name in of_the_paper), *SMALL, *AUTOMATIC]
+    )
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -58,8 +62,10 @@ def test_there_is_a_preset_for_every_setting() -> None:
 def test_cifar_as_in_the_paper(name: str, pca: bool) -> None:
     kind, rate, sharpen, n_neighbors, entropy_penalty = PAPER[name]
     preset = load_preset(f"{name}-pca" if pca else name)
-    expected = CIFAR | {"sharpen": sharpen, "n_neighbors": n_neighbors, "entropy_penalty": entropy_penalty}
-    assert preset.training.parameters() == (expected | {"n_components": 64} if pca else expected)
+    assert preset.training.parameters() == CIFAR
+    method = OF_METHOD | {"sharpen": sharpen, "n_neighbors": n_neighbors, "entropy_penalty": entropy_penalty}
+    assert preset.method == {"name": "laplace"} | method | ({"n_components": 64} if pca else {})
+    assert preset.parameters() == CIFAR | {"method": Laplace(**method, n_components=64 if pca else None)}
     assert preset.noise is not None
     assert (preset.noise.kind, preset.noise.rate, preset.noise.seed) == (kind, rate, 0)
 
@@ -71,19 +77,22 @@ def test_mini_webvision_as_in_the_paper(pca: bool) -> None:
     differs = {
         "network": "inception_resnet_v2",
         "rounds": 300,
-        "warmup": 1,
-        "passes": 1,
         "batch_size": 160,
         "learning_rate_drops": (200,),
-        "sharpen": 1,
-        "n_neighbors": 2,
-        "entropy_penalty": True,
     }
     for setting, value in (CIFAR | differs).items():
         if setting != "validation_fraction":
             assert given[setting] == value, setting
     assert round(given["validation_fraction"] * 65_944) in range(4_990, 5_010)
-    assert given.get("n_components") == (128 if pca else None)
+    assert preset.build_method() == Laplace(
+        warmup=1,
+        passes=1,
+        sharpen=1,
+        n_neighbors=2,
+        alpha=0.99,
+        entropy_penalty=True,
+        n_components=128 if pca else None,
+    )
     assert preset.noise is None  # the labels are wrong as they come
     assert preset.data.image_size == 299
 
@@ -92,24 +101,22 @@ def test_mini_webvision_as_in_the_paper(pca: bool) -> None:
 def test_every_preset_is_understood(name: str) -> None:
     preset = load_preset(name)
     assert preset.description
-    given = preset.training.parameters()
-    RobustClassifier(**given)
-    method = {
-        key: given[key] for key in ("warmup", "passes", "sharpen", "n_neighbors", "alpha") if key in given
-    }
-    build_method(given["method"], method, None)
+    given = preset.parameters()
+    assert RobustClassifier(**given).get_params() == RobustClassifier().get_params() | given
+    assert isinstance(given["method"], Laplace)
 
 
 def test_every_key_is_a_parameter_of_the_classifier() -> None:
     parameters = set(inspect.signature(RobustClassifier).parameters) - {"out", "missing_label"}
-    assert set(TrainingPreset.model_fields) <= parameters
+    assert set(TrainingPreset.model_fields) <= parameters - {"method"}
 
 
 def test_settings_are_changed_one_by_one() -> None:
     changes = ["rounds=20", "noise.rate=0.3", "weak.flip=true", "strong=none", "learning_rate_drops=[5, 0.5]"]
-    preset = load_preset("digits", changes, overrides={"warmup": 2})
-    given = preset.training.parameters()
-    assert (given["rounds"], given["warmup"], given["strong"]) == (20, 2, "none")
+    preset = load_preset("digits", [*changes, "method.warmup=2"], overrides={"batch_size": 7})
+    given = preset.parameters()
+    assert (given["rounds"], given["batch_size"], given["strong"]) == (20, 7, "none")
+    assert given["method"].warmup == 2
     assert given["learning_rate_drops"] == (5, 0.5)
     assert given["weak"] == WeakAugment(padding=1, flip=True)
     assert preset.noise is not None
@@ -135,19 +142,25 @@ def test_the_closest_names_are_offered() -> None:
     [
         (
             "learning_rat=1",
-            r"no setting 'learning_rat'\. Did you mean 'learning_rate'\? The valid ones here: alpha, ",
+            r"no setting 'learning_rat'\. Did you mean 'learning_rate'\? The valid ones here: batch_size, ",
         ),
         ("noise.kindness=1", r"no setting 'noise.kindness'\. Did you mean 'kind'\? .*: kind, rate, seed\."),
         ("data.size=1", r"no setting 'data.size'.*: image_size, test_share\."),
         ("weak={pading=1}", r"no setting 'weak.pading'\. Did you mean 'padding'\?"),
-        ("weak.mask=0.5", r"'mask' is for feature vectors and stands alone"),
+        ("weak.mask=0.5", r"'mask' is for feature vectors and cannot be combined"),
         ("noise.rate=2", r"'noise.rate' cannot be 2: Input should be less than or equal to 1"),
         ("noise.kind=odd", r"'noise.kind' cannot be 'odd'"),
         ("Rounds=3", r"no setting 'Rounds'\. Did you mean 'rounds'\?"),
         ("learning_rate_drops=[1, 'x']", r"'learning_rate_drops' cannot be 'x'"),
-        ("noise=3", r"no setting 'noise'\. .*The valid ones here: alpha, "),
+        ("noise=3", r"no setting 'noise'\. .*The valid ones here: batch_size, "),
         ("rounds=many", r"'rounds' cannot be 'many'"),
         ("rounds", r"'set' parameter must be written key=value"),
+        ("warmup=3", r"no setting 'warmup'\. It is a setting of the method: write 'method\.warmup'\."),
+        ("method.warmpu=3", r"'laplace' has no setting 'warmpu'\. Did you mean 'warmup'\? It has warmup, "),
+        ("method.threshold=0.5", r"The method 'laplace' has no setting 'threshold'\."),
+        ("method.warmup=-1", r"'warmup' parameter must be an integer of at least 0\. Got -1"),
+        ("method.entropy_penalty=3", r"'entropy_penalty' parameter must be true or false"),
+        ("method=divide_mix", r"'method' parameter .*Did you mean 'dividemix'\?"),
     ],
 )
 def test_wrong_changes_are_explained(change: str, message: str) -> None:
@@ -174,16 +187,45 @@ def test_presets_of_ones_own(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="'training' cannot be 3"):
         load_preset(str(path))
     path.write_text("rounds = 7\n", encoding="utf-8")
-    with pytest.raises(InvalidInputError, match=r"no setting 'rounds'.*: data, description, noise, training"):
+    with pytest.raises(
+        InvalidInputError, match=r"no setting 'rounds'.*: data, description, method, noise, training"
+    ):
         load_preset(str(path))
 
 
-def test_another_method_drops_what_it_does_not_have() -> None:
+def test_no_setting_of_one_method_reaches_another() -> None:
     with pytest.warns(
-        AdjustedSettingWarning, match=r"alpha, n_neighbors, .* are left out: method 'cross_entropy'"
+        AdjustedSettingWarning, match="for 'laplace' and do not apply: 'dividemix' keeps its own"
     ):
-        preset = load_preset("digits", overrides={"method": "cross_entropy"})
-    given = preset.training.parameters()
-    assert given["rounds"] == 20
-    assert not given.keys() & {"warmup", "alpha", "sharpen", "n_neighbors", "passes"}
-    build_method("cross_entropy", {}, None)
+        preset = load_preset("cifar10-sym20", ["method.ramp=2"], method="dividemix")
+    assert preset.build_method() == DivideMix(ramp=2)
+    assert DivideMix().sharpen == 2  # not the 1 of the preset
+    assert preset.training.rounds == 400
+    with pytest.warns(AdjustedSettingWarning, match="'co_teaching' keeps its own defaults"):
+        assert load_preset("digits", ["method=co_teaching"]).build_method() == CoTeaching()
+    assert load_preset("digits", method="laplace") == load_preset("digits")
+
+
+def test_a_preset_that_extends_another_may_name_another_method(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('extends = "digits"\n[method]\nname = "dividemix"\nramp = 4\n', encoding="utf-8")
+    assert load_preset(str(path)).build_method() == DivideMix(ramp=4)
+    path.write_text('extends = "digits"\n[method]\nwarmup = 4\n', encoding="utf-8")
+    assert load_preset(str(path)).parameters()["method"].warmup == 4
+    path.write_text('[method]\nname = "dividemix"\nalpha = 0.5\n', encoding="utf-8")
+    with pytest.raises(
+        InvalidInputError, match=r"'dividemix' has no setting 'alpha'.*It has warmup, threshold, "
+    ):
+        load_preset(str(path))
+    path.write_text("[method]\nwarmup = 3\n", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"'method.name' parameter must be given"):
+        load_preset(str(path))
+    path.write_text("[training]\nrounds = 3\n", encoding="utf-8")
+    assert load_preset(str(path)).parameters() == {"rounds": 3}
+
+
+@pytest.mark.parametrize("change", ["method.n_neighbors=auto", "method.alpha=auto"])
+def test_auto_is_possible_where_the_class_allows_it(change: str) -> None:
+    setting = change.partition("=")[0].removeprefix("method.")
+    assert getattr(load_preset("digits", [change]).build_method(), setting) == "auto"
+    assert load_preset("digits", ["rounds=auto"]).parameters()["rounds"] == "auto"

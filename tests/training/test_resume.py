@@ -13,7 +13,7 @@ import torch
 from small_runs import noisy_digits, quick, weights
 
 from laplaceconfidence.exceptions import Interrupted, LaplaceConfidenceWarning, RunFolderError
-from laplaceconfidence.training.checkpoint import read_checkpoint
+from laplaceconfidence.training.run_folder import read_checkpoint
 
 # So few samples make the guards speak.
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guards.TrainingWarning")
@@ -65,9 +65,8 @@ def test_asked_to_stop_a_run_saves_says_how_to_go_on_and_ends_bit_identical(tmp_
 @pytest.mark.parametrize("method", ["cross_entropy", "co_teaching", "dividemix"])
 def test_every_method_survives_being_stopped(tmp_path: Path, method: str) -> None:
     X, y, _ = noisy_digits(120)
-    more = {"warmup": 1} if method == "dividemix" else {}
-    quick(method=method, out=tmp_path / "whole", **more).fit(X, y)
-    stopped = quick(method=method, out=tmp_path / "stopped", **more)
+    quick(method=method, out=tmp_path / "whole").fit(X, y)
+    stopped = quick(method=method, out=tmp_path / "stopped")
     for _ in range(2):
         with pytest.raises(Interrupted):
             stopped.fit(X, y, listeners=[lambda record: signal.raise_signal(signal.SIGINT)])
@@ -97,7 +96,7 @@ def test_resuming_with_other_settings_or_data_shows_the_difference(tmp_path: Pat
     with pytest.raises(RunFolderError, match=r"training.rounds: 3 there, 4 now"):
         quick(out=tmp_path / "run", rounds=4).fit(X, y)
     with pytest.raises(RunFolderError, match=r"method.sharpen: 2.0 there, 3 now"):
-        quick(out=tmp_path / "run", sharpen=3).fit(X, y)
+        quick(own={"sharpen": 3}, out=tmp_path / "run").fit(X, y)
     with pytest.raises(RunFolderError, match="data: "):
         quick(out=tmp_path / "run").fit(X[::-1], y)
 

@@ -20,16 +20,15 @@ def glaring(images: Tensor, generator: torch.Generator) -> Tensor:
 
 
 @pytest.mark.parametrize("weak_only", [False, True])
-def test_strong_views_count_in_the_statistics_unless_told_otherwise(weak_only: bool) -> None:
+def test_strong_views_count_in_the_statistics_by_default(weak_only: bool) -> None:
     X, y, _ = noisy_digits(120)
     run = quick(
         network="mlp",
         weak=plain,
         strong=glaring,
-        warmup=0,
+        own={"warmup": 0, "weak_statistics": weak_only},
         rounds=2,
         learning_rate=1e-9,
-        method_options={"weak_statistics": weak_only},
     ).fit(X, y)
     network: Any = run.networks_[0]
     inputs = run._task.views.normalized(torch.from_numpy(X).unsqueeze(1)).flatten(1)

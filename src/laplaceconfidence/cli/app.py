@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from laplaceconfidence.cli.audit.command import audit
-from laplaceconfidence.cli.bench import bench
+from laplaceconfidence.cli.bench.command import bench
 from laplaceconfidence.cli.console import output
 from laplaceconfidence.cli.demo.command import demo
 from laplaceconfidence.cli.export.command import export
 from laplaceconfidence.cli.report.command import report
 from laplaceconfidence.cli.review.command import review
-from laplaceconfidence.cli.train import train
+from laplaceconfidence.cli.train.command import train
 
 app = typer.Typer(
     name="laplaceconfidence",

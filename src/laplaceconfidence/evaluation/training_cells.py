@@ -1,4 +1,4 @@
-"""Measuring training methods: noise put into known labels, one loop for all, accuracy on a test set."""
+"""Scores of training methods: noise put into known labels, one loop for all, accuracy on a test set."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.evaluation.grid import Cell, Scores
 from laplaceconfidence.evaluation.noises import Noise
+from laplaceconfidence.run_files import CHECKPOINTS, CONFIDENCES, TIMINGS
 
-NOT_KEPT = ("checkpoints", "confidences")  # of a finished run: gigabytes that the bench does not need
+NOT_KEPT = (CHECKPOINTS, CONFIDENCES)  # of a finished run: gigabytes that the bench does not need
 SCORES = {
     "last_rounds_accuracy": "test_accuracy_mean_of_last_rounds",
     "chosen_round_accuracy": "test_accuracy_of_chosen_round",
@@ -27,8 +28,22 @@ SCORES = {
 class TrainingCells:
     """Measures the cells of training methods. Every cell is a training run in a folder of its own.
 
-    A run that was stopped goes on when its cell is measured again. ``parameters`` are those of
-    ``RobustClassifier``, by method.
+    A run that was stopped is resumed when its cell is measured again.
+
+    Parameters
+    ----------
+    train : NoisyDataset
+        The samples that noise is put into and that are trained on.
+    test : NoisyDataset
+        The samples that accuracies are measured on.
+    parameters : mapping of str to mapping
+        Parameters of ``RobustClassifier`` by the name of the method.
+    folder : Path
+        Where the run folders are made.
+    mapping : mapping of str to str, optional
+        For asymmetric noise: which class is replaced by which.
+    listeners : sequence of callables, default=()
+        Called after every round of every run with what was measured in it.
     """
 
     train: NoisyDataset
@@ -39,6 +54,7 @@ class TrainingCells:
     listeners: Sequence[Callable[[Mapping[str, Any]], None]] = ()
 
     def measure(self, cell: Cell) -> Scores:
+        """Train as the cell says; accuracies on the test set, the chosen round and the seconds it took."""
         from laplaceconfidence.training.classifier import RobustClassifier
 
         data = Noise.parse(cell.noise).put_into(self.train, cell.seed, self.mapping)
@@ -47,14 +63,14 @@ class TrainingCells:
         classifier = RobustClassifier(**self.parameters[cell.contender], random_state=cell.seed, out=run)
         classifier.fit(data, test=self.test, listeners=self.listeners)
         scores: Scores = {name: float(classifier.summary_[key]) for name, key in SCORES.items()}
-        lines = (run / "timings.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (run / TIMINGS).read_text(encoding="utf-8").splitlines()
         return {**scores, "seconds": float(sum(json.loads(line)["seconds"] for line in lines))}
 
     def run_folder(self, cell: Cell) -> Path:
-        """Where the training run of a cell is."""
+        """The folder of the training run of a cell."""
         return self.folder / f"{cell.contender}_{cell.noise.replace(':', '-')}_seed-{cell.seed}"
 
     def tidy(self, cell: Cell) -> None:
-        """Remove what only a run that is not finished needs, once the outcome of its cell is safe."""
+        """Remove what only an unfinished run needs, once the outcome of its cell is stored."""
         for name in NOT_KEPT:
             shutil.rmtree(self.run_folder(cell) / name, ignore_errors=True)

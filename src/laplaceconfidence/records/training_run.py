@@ -1,8 +1,7 @@
 """A training run read back from its folder, without torch.
 
-``training.run_folder`` says what is written. Two files are read besides, if they are there: ``truth.parquet``
-(``id``, ``true_label`` and ``split``, "train" or "test") where true labels are known, and ``features.npz`` of
-runs by earlier versions: the inputs ``before`` and the features ``after`` training of the samples ``rows``.
+``laplaceconfidence.run_files`` lists what is in the folder. ``truth.parquet`` has the columns ``id``,
+``true_label`` and ``split`` ("train" or "test").
 """
 
 from __future__ import annotations
@@ -19,14 +18,23 @@ import numpy as np
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.files import replacing
+from laplaceconfidence.run_files import (
+    AFTER_TRAINING,
+    AFTER_WARM_UP,
+    CONFIDENCES,
+    FEATURES,
+    METRICS,
+    PREDICTIONS,
+    REFINED_LABELS,
+    SETTINGS,
+    SUMMARY,
+    TEST_PREDICTIONS,
+    TIMINGS,
+    TRUTH,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SETTINGS, METRICS, SUMMARY = "settings.json", "metrics.jsonl", "summary.json"
-TRUTH = "truth.parquet"
-WARM_UP_FEATURES, FINAL_FEATURES = "features/after-warm-up.npz", "features/after-training.npz"
-OLD_FEATURES = "features.npz"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,27 +62,27 @@ class TrainingRun:
 
     @cached_property
     def seconds(self) -> float | None:
-        lines = _read_lines(self.folder / "timings.jsonl")
+        lines = _read_lines(self.folder / TIMINGS)
         return float(sum(line["seconds"] for line in lines)) if lines else None
 
     @cached_property
     def confidences(self) -> dict[int, pd.DataFrame]:
         """By round: ``id`` and the confidence each network was trained with."""
-        paths = sorted((self.folder / "confidences").glob("round-*.parquet"))
+        paths = sorted((self.folder / CONFIDENCES).glob("round-*.parquet"))
         return {int(path.stem.removeprefix("round-")): _read_table(path) for path in paths}
 
     @cached_property
     def refined_labels(self) -> pd.DataFrame | None:
         """``id``, ``given_label``, ``confidence``, ``refined_label`` and ``held_out`` of every sample."""
-        return self._table("refined_labels.parquet")
+        return self._table(REFINED_LABELS)
 
     @cached_property
     def predictions(self) -> pd.DataFrame | None:
-        return self._table("predictions.parquet")
+        return self._table(PREDICTIONS)
 
     @cached_property
     def test_predictions(self) -> pd.DataFrame | None:
-        return self._table("test_predictions.parquet")
+        return self._table(TEST_PREDICTIONS)
 
     @cached_property
     def truth(self) -> pd.DataFrame | None:
@@ -83,11 +91,10 @@ class TrainingRun:
     @cached_property
     def features(self) -> LearnedFeatures | None:
         """Of at most 5,000 training samples; ``None`` while the run is not finished."""
-        final = _read_arrays(self.folder / FINAL_FEATURES, "rows", "features")
+        final = _read_arrays(self.folder / FEATURES / AFTER_TRAINING, "rows", "features")
         if final is None:
-            old = _read_arrays(self.folder / OLD_FEATURES, "rows", "before", "after")
-            return None if old is None else LearnedFeatures(old["rows"], old["after"], old["before"])
-        plain = _read_arrays(self.folder / WARM_UP_FEATURES, "rows", "features", "rounds")
+            return None
+        plain = _read_arrays(self.folder / FEATURES / AFTER_WARM_UP, "rows", "features", "rounds")
         if plain is None:
             return LearnedFeatures(final["rows"], final["features"])
         return LearnedFeatures(final["rows"], final["features"], plain["features"], int(plain["rounds"]))

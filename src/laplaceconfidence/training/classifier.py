@@ -1,139 +1,147 @@
-"""A classifier that is hardly hurt by wrong labels, with the interface of scikit-learn."""
+"""A classifier for training data with wrong labels, with the interface of scikit-learn."""
 
 from __future__ import annotations
 
-import inspect
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
 import torch
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
-from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.training.augment.protocol import Augmentation
-from laplaceconfidence.training.build_task import build_task
-from laplaceconfidence.training.describe import described
 from laplaceconfidence.training.distributed import Team
-from laplaceconfidence.training.inputs import ImageSize, TrainingData, training_data, unlabeled_samples
+from laplaceconfidence.training.inputs import ImageSize, TrainingData, training_data
 from laplaceconfidence.training.loop import Loop, RoundListener
 from laplaceconfidence.training.methods.interface import Method
-from laplaceconfidence.training.methods.registry import build_method
+from laplaceconfidence.training.methods.registry import build_method, change_method
+from laplaceconfidence.training.network_classifier import NetworkClassifier
 from laplaceconfidence.training.networks.registry import NetworkSpec
+from laplaceconfidence.training.progress import measured_text
 from laplaceconfidence.training.results import final_results, summarize, write_results
 from laplaceconfidence.training.run_folder import RunFolder, stored_settings
-from laplaceconfidence.training.samples import Samples
+from laplaceconfidence.training.run_settings import is_automatic, resolve_settings
 from laplaceconfidence.training.seeds import root_seed
-from laplaceconfidence.training.settings import TrainingSettings, choose_device, torch_threads
-from laplaceconfidence.training.task import TestSet
+from laplaceconfidence.training.settings import choose_device, torch_threads
+from laplaceconfidence.training.task import TestSet, build_task
 from laplaceconfidence.validation import check_integer, check_real, must_be
 
-_METHOD_PARAMETERS = (
-    "warmup",
-    "passes",
-    "n_neighbors",
-    "alpha",
-    "n_components",
-    "sharpen",
-    "confidence",
-    "n_networks",
-    "prior_weight",
-    "entropy_penalty",
-)
-_LOOP_PARAMETERS = (
-    "rounds",
-    "batch_size",
-    "optimizer",
-    "learning_rate",
-    "momentum",
-    "weight_decay",
-    "learning_rate_drops",
-    "drop_factor",
-    "precision",
-    "channels_last",
-    "compile",
-    "eval_batch_size",
-)
+_LOGGER = logging.getLogger("laplaceconfidence")
 
 
-class RobustClassifier(ClassifierMixin, BaseEstimator):
-    """Train networks on labels nobody trusts; the defaults are the paper's settings for CIFAR.
+class RobustClassifier(NetworkClassifier):
+    """Train networks on labels of which some are wrong.
+
+    Parameters that are "auto" are taken from the preset that suits the data (``automatic_preset``): a
+    perceptron for feature vectors, a small convolutional network for images of up to 96 pixels,
+    Inception-ResNet-v2 for larger ones, each with a schedule and settings of the method. ``settings_`` shows
+    them after ``fit``. Explicit values are always obeyed.
 
     Parameters
     ----------
-    network : a name ("preact_resnet18", "inception_resnet_v2", "small_cnn", "mlp"), "package.module:factory",
-        a factory called with ``(n_classes, input_shape)``, or a ``torch.nn.Module``.
-    method : "laplace", "cross_entropy", "co_teaching", "dividemix" or a ``Method``.
-    rounds, warmup : all rounds, and how many of them are warm-up.
-    n_neighbors, alpha, n_components : of the graph, as in ``LaplaceConfidence``.
-    sharpen : power to which pseudo-labels are raised; 1 leaves them alone.
-    strong, weak : augmentations by name, or callables ``(images, generator) -> images``.
-    confidence : an estimator by name ("laplace", "gaussian-mixture", ...: see ``confidence.registry``) or any
-        object with the ConfidenceEstimator protocol. Those that take losses see the mean of the last five.
-    n_networks : two networks that judge each other's labels, or one that judges its own.
-    passes : passes over the data for each network and round.
-    prior_weight, entropy_penalty : weight of the uniform-prior term; whether warm-up fines overconfidence
-        (for asymmetric and real-world noise).
-    method_options : settings that only the chosen method has, by name.
-    validation_fraction : part of the given labels that is held out and chooses the round whose networks are
-        kept; 0 keeps the last.
-    learning_rate_drops, drop_factor : rounds (or shares of all rounds) from which the rate is multiplied.
-    precision : "float32", "bfloat16" or "float16" (mixed). ``channels_last`` and ``compile`` are for speed.
-    feature_layer : name of the module whose input are the features; the last linear layer otherwise.
-    image_size : side or (height, width) that image files are resized to.
-    n_workers : processes that read samples of datasets too large for memory.
-    n_jobs : threads of torch; ``None`` leaves what it has.
-    missing_label : a value of ``y`` that means "no label", besides ``None``, NaN and "". Such samples are
-        trained on their pseudo-labels.
-    out : folder for everything the run leaves (see ``run_folder``). An unfinished run in it with the same
-        settings is resumed, and ends with the very weights it would have had.
-    checkpoint_seconds : least time between two checkpoints.
+    network : str, callable or torch.nn.Module, default="auto"
+        "preact_resnet18", "inception_resnet_v2", "small_cnn" or "mlp"; "package.module:factory"; a factory
+        that is called with ``(n_classes, input_shape)``; or a module.
+    method : str or Method, default="auto"
+        The training method with its settings, such as ``Laplace(warmup=10)`` or
+        ``DivideMix(unlabelled_weight=0)``; or its name ("laplace", "cross_entropy", "co_teaching",
+        "dividemix") for the defaults of its class.
+    rounds : int, default="auto"
+        All rounds, the warm-up of the method included.
+    batch_size : int, default="auto"
+        Samples per step, over all processes.
+    optimizer : {"sgd", "adam"}, default="sgd"
+        The optimizer of all networks.
+    learning_rate : float, default="auto"
+        Learning rate of the first round.
+    momentum : float, default=0.9
+        Momentum of SGD; the first beta of Adam.
+    weight_decay : float, default=5e-4
+        Weight decay of the optimizer.
+    learning_rate_drops : sequence of float, default="auto"
+        Rounds from which on the learning rate is multiplied by ``drop_factor``, each once more; numbers
+        below 1 are shares of all rounds.
+    drop_factor : float, default=0.1
+        See ``learning_rate_drops``.
+    weak, strong : str or callable, default="auto"
+        The views of the samples. Weak: "none" or a callable ``(images, generator) -> images``. Strong:
+        "randaugment", "autoaugment", "augmix", "none" or a callable for images, "mask", "none" or a callable
+        for feature vectors; it is applied to the weak view.
+    precision : {"float32", "bfloat16", "float16"}, default="float32"
+        Precision of the forward passes; the last two are mixed precision.
+    channels_last : bool, default="auto"
+        Whether images are stored with their channels last, which is faster on most machines.
+    compile : bool, default=False
+        Whether the networks are compiled with ``torch.compile``.
+    eval_batch_size : int, default=512
+        Samples per forward pass without gradients.
+    validation_fraction : float, default=0.1
+        Share of the given labels that is held out to choose the round whose networks are kept; 0 keeps the
+        last round.
+    feature_layer : str, optional
+        Name of the module whose input are the features; by default the last linear layer.
+    device : str or torch.device, default="auto"
+        "auto" takes a GPU if there is one.
+    image_size : int or tuple of int, optional
+        Side or (height, width) that image files are resized to.
+    n_workers : int, default=0
+        Processes that read samples of data sets too large for memory.
+    n_jobs : int, optional
+        Threads of torch; ``None`` leaves its own choice.
+    missing_label : Any, optional
+        A value of ``y`` that means "no label", besides ``None``, NaN and "". Such samples are trained on
+        their pseudo-labels.
+    random_state : int, numpy.random.Generator or None, default=0
+        Seed of everything that is random.
+    out : str or pathlib.Path, optional
+        Folder for everything that the run writes (see ``laplaceconfidence.run_files``). An unfinished run in
+        it with the same settings is resumed, and ends with the same weights as without the interruption.
+    checkpoint_seconds : float, default=30
+        Least time between two checkpoints.
+    verbose : int, default=0
+        With 1, every round is logged as one line of level INFO by the logger "laplaceconfidence".
 
     Attributes
     ----------
-    classes_ : (C,) the classes. ``n_features_in_`` is set for feature vectors.
-    confidence_ : (n,) how far each given label is to be trusted, NaN where there was none.
-    refined_labels_ : (n,) the labels as the networks and the confidence would have them.
-    history_ : what was measured, a dict for each round.
-    summary_ : the chosen round and the accuracies; test accuracies are never used to choose.
-    networks_ : the trained modules.
+    classes_ : ndarray of shape (n_classes,)
+        The classes as they were given.
+    n_features_in_ : int
+        Number of features; only for feature vectors.
+    confidence_ : ndarray of shape (n_samples,)
+        Estimated probability that each given label is correct, NaN where no label was given.
+    refined_labels_ : ndarray of shape (n_samples,)
+        The class with the largest weight in w * given + (1 - w) * prediction, where w is the confidence.
+    settings_ : dict
+        Every setting of the run as it was resolved, as text and numbers.
+    history_ : list of dict
+        What was measured, one entry per round.
+    summary_ : dict
+        The chosen round and the accuracies; test accuracies are never used to choose.
+    networks_ : list of torch.nn.Module
+        The trained networks.
     """
 
     def __init__(
         self,
-        network: NetworkSpec = "preact_resnet18",
-        method: str | Method = "laplace",
+        network: NetworkSpec = "auto",
+        method: str | Method = "auto",
         *,
-        rounds: int = 400,
-        warmup: int = 15,
-        n_neighbors: int | str = 50,
-        alpha: float | str = 0.99,
-        n_components: int | None = None,
-        sharpen: float = 2,
-        strong: str | Augmentation = "randaugment",
-        weak: str | Augmentation = "auto",
-        confidence: Any = "laplace",
-        n_networks: int = 2,
-        passes: int = 2,
-        prior_weight: float = 1.0,
-        entropy_penalty: bool = False,
-        method_options: dict[str, Any] | None = None,
-        validation_fraction: float = 0.1,
-        batch_size: int = 128,
+        rounds: int | str = "auto",
+        batch_size: int | str = "auto",
         optimizer: str = "sgd",
-        learning_rate: float = 0.01,
+        learning_rate: float | str = "auto",
         momentum: float = 0.9,
         weight_decay: float = 5e-4,
-        learning_rate_drops: tuple[float, ...] = (0.75,),
+        learning_rate_drops: Sequence[float] | str = "auto",
         drop_factor: float = 0.1,
+        weak: str | Augmentation = "auto",
+        strong: str | Augmentation = "auto",
         precision: str = "float32",
-        channels_last: bool = False,
+        channels_last: bool | str = "auto",
         compile: bool = False,
         eval_batch_size: int = 512,
+        validation_fraction: float = 0.1,
         feature_layer: str | None = None,
         device: Any = "auto",
         image_size: ImageSize = None,
@@ -143,24 +151,11 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         random_state: Any = 0,
         out: str | Path | None = None,
         checkpoint_seconds: float = 30.0,
+        verbose: int = 0,
     ) -> None:
         self.network = network
         self.method = method
         self.rounds = rounds
-        self.warmup = warmup
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.n_components = n_components
-        self.sharpen = sharpen
-        self.strong = strong
-        self.weak = weak
-        self.confidence = confidence
-        self.n_networks = n_networks
-        self.passes = passes
-        self.prior_weight = prior_weight
-        self.entropy_penalty = entropy_penalty
-        self.method_options = method_options
-        self.validation_fraction = validation_fraction
         self.batch_size = batch_size
         self.optimizer = optimizer
         self.learning_rate = learning_rate
@@ -168,10 +163,13 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         self.weight_decay = weight_decay
         self.learning_rate_drops = learning_rate_drops
         self.drop_factor = drop_factor
+        self.weak = weak
+        self.strong = strong
         self.precision = precision
         self.channels_last = channels_last
         self.compile = compile
         self.eval_batch_size = eval_batch_size
+        self.validation_fraction = validation_fraction
         self.feature_layer = feature_layer
         self.device = device
         self.image_size = image_size
@@ -181,6 +179,26 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.out = out
         self.checkpoint_seconds = checkpoint_seconds
+        self.verbose = verbose
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``method__warmup=3`` changes a setting of the method.
+
+        Parameters
+        ----------
+        **params : Any
+            Parameters of the classifier, or settings of its method after "method__".
+
+        Returns
+        -------
+        RobustClassifier
+        """
+        own = {name: value for name, value in params.items() if not name.startswith("method__")}
+        super().set_params(**own)
+        of_method = {name.removeprefix("method__"): params[name] for name in params.keys() - own.keys()}
+        if of_method:
+            self.method = change_method(self.method, of_method)
+        return self
 
     def fit(
         self,
@@ -191,90 +209,73 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         further_tests: Mapping[str, Any] | None = None,
         listeners: Sequence[RoundListener] = (),
     ) -> Self:
-        """Train on arrays ``X`` with labels ``y``, on a NoisyDataset, or on a dataset of ``(input, label)``.
+        """Train the networks.
 
-        Images are (n, height, width) or (n, height, width, channels), feature vectors (n, d). The accuracy on
-        ``test`` (a pair, a NoisyDataset or a dataset) is reported after every round and used for nothing, and
-        so are those of ``further_tests``, by their names.
-        ``listeners`` are called with what was measured after every round.
+        Parameters
+        ----------
+        X : array-like, NoisyDataset or torch.utils.data.Dataset
+            Images (n, height, width) or (n, height, width, channels), feature vectors (n, d), or a data set
+            that brings its labels.
+        y : array-like of shape (n_samples,), optional
+            The given labels of arrays.
+        test : tuple (X, y), NoisyDataset or torch.utils.data.Dataset, optional
+            Data whose accuracy is reported after every round and used for nothing else.
+        further_tests : mapping of str to such data, optional
+            More of the same, by name.
+        listeners : sequence of callables, default=()
+            Called after every round with what was measured in it.
+
+        Returns
+        -------
+        RobustClassifier
         """
         device = choose_device(self.device)
-        n_workers = check_integer(self.n_workers, "n_workers", minimum=0)
-        fraction = check_real(self.validation_fraction, "validation_fraction", at_least=0, below=1)
+        check_integer(self.n_workers, "n_workers", minimum=0)
         check_real(self.checkpoint_seconds, "checkpoint_seconds", at_least=0)
-        method = build_method(self.method, self._changed_for_method(), self.method_options)
-        data = training_data(
-            X,
-            y,
-            device,
-            n_workers=n_workers,
-            missing_label=self.missing_label,
-            image_size=self.image_size,
-        )
+        check_integer(self.verbose, "verbose", minimum=0)
+        if not is_automatic(self.method):
+            build_method(self.method)  # fails before anything is read
+        data = self._read(X, y, device)
         if len(data.class_names) < 2:
             raise must_be("y", "labels of at least two classes", list(data.class_names))
-        settings = TrainingSettings(
-            **{name: self._plain(name) for name in _LOOP_PARAMETERS}, seed=self._seed()
-        )
+        settings = resolve_settings(self.get_params(deep=False), data, self._seed())
+        self.settings_ = settings.as_dict()
         with torch_threads(self.n_jobs):
-            task = build_task(
-                data,
-                None if test is None else self._test_set(test, data, device),
-                {name: self._test_set(more, data, device) for name, more in (further_tests or {}).items()},
-                method,
-                settings,
-                network=self.network,
-                feature_layer=self.feature_layer,
-                weak=self.weak,
-                strong=self.strong,
-                validation_fraction=fraction,
-                device=device,
-            )
-            folder = self._open_folder(task.team, method, settings, data)
+            tests = {name: self._test_set(more, data, device) for name, more in (further_tests or {}).items()}
+            first_test = None if test is None else self._test_set(test, data, device)
+            task = build_task(data, first_test, tests, settings, device)
+            folder = self._open_folder(task.team, data)
             with nullcontext() if folder is None else closing(folder):
                 loop = Loop(
-                    method,
+                    settings.method,
                     task,
-                    settings,
+                    settings.training,
                     folder=folder,
                     saved_in=None if self.out is None else Path(self.out),
                     checkpoint_seconds=self.checkpoint_seconds,
-                    listeners=listeners,
+                    listeners=[*listeners, *([self._log_round] if self.verbose else [])],
                 )
                 self.history_ = loop.run().history
                 self._keep(loop, data, folder)
         return self
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """(m, C) the mean prediction of the networks."""
-        check_is_fitted(self)
-        samples = self._samples(X)
-        rows = torch.arange(len(samples))
-        return self._task.mean_probabilities(self._predictors, self._settings, rows, samples)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """(m,) the most probable classes."""
-        codes = self.predict_proba(X).argmax(axis=1)
-        predicted: NDArray[Any] = self.classes_[codes]
-        return predicted
-
-    def embed(self, X: Any, network: int = 0) -> FloatArray:
-        """(m, d) the penultimate features that one of the networks gives."""
-        check_is_fitted(self)
-        check_integer(network, "network", minimum=0, maximum=len(self.networks_) - 1)
-        samples = self._samples(X)
-        rows = torch.arange(len(samples))
-        return self._task.observe(network, self._settings, rows, samples).features
-
-    def _samples(self, X: Any) -> Samples:
-        samples = unlabeled_samples(
-            X, self._task.device, n_workers=self.n_workers, image_size=self.image_size
+    def _read(self, X: Any, y: Any, device: torch.device, classes: Any = None) -> TrainingData:
+        return training_data(
+            X,
+            y,
+            device,
+            n_workers=self.n_workers,
+            missing_label=self.missing_label,
+            image_size=self.image_size,
+            classes=classes,
         )
-        if samples.shape != self._task.samples.shape:
-            raise must_be(
-                "X", f"made of samples of shape {self._task.samples.shape}, as in fit", samples.shape
-            )
-        return samples
+
+    def _test_set(self, test: Any, data: TrainingData, device: torch.device) -> TestSet:
+        X, y = test if isinstance(test, tuple) else (test, None)
+        found = self._read(X, y, device, classes=data.class_values)
+        if found.class_names != data.class_names:
+            raise must_be("test", f"labeled with the classes {data.class_names}", found.class_names)
+        return TestSet(found.samples, found.labels)
 
     def _keep(self, loop: Loop, data: TrainingData, folder: RunFolder | None) -> None:
         results = final_results(loop)
@@ -288,60 +289,20 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         self._task, self._settings, self._predictors = loop.task, loop.settings, loop.method.predictors
         write_results(folder, loop, results, self.summary_)
 
-    def _changed_for_method(self) -> dict[str, Any]:
-        """The method's parameters that are not at their defaults."""
-        signature = inspect.signature(type(self).__init__).parameters
-        values = {name: getattr(self, name) for name in _METHOD_PARAMETERS}
-        return {name: value for name, value in values.items() if not _same(value, signature[name].default)}
-
-    def _plain(self, name: str) -> Any:
-        value = getattr(self, name)
-        return tuple(value) if name == "learning_rate_drops" else value
-
     def _seed(self) -> int:
-        """The seed of this run; without one, that of the run in the folder, so that it can go on."""
+        """The seed of this run; without one, that of the run in the folder, so that it can be resumed."""
         if self.random_state is None and self.out is not None:
             stored = stored_settings(self.out)
             if stored is not None:
                 return int(stored["training"]["seed"])
         return root_seed(self.random_state)
 
-    def _test_set(self, test: Any, data: TrainingData, device: torch.device) -> TestSet:
-        X, y = test if isinstance(test, tuple) else (test, None)
-        found = training_data(
-            X,
-            y,
-            device,
-            n_workers=self.n_workers,
-            missing_label=self.missing_label,
-            image_size=self.image_size,
-            classes=data.class_values,
-        )
-        if found.class_names != data.class_names:
-            raise must_be("test", f"labeled with the classes {data.class_names}", found.class_names)
-        return TestSet(found.samples, found.labels)
-
-    def _open_folder(
-        self, team: Team, method: Method, settings: TrainingSettings, data: TrainingData
-    ) -> RunFolder | None:
+    def _open_folder(self, team: Team, data: TrainingData) -> RunFolder | None:
         """The folder of the run, in the process that writes."""
         if self.out is None or not team.is_first:
             return None
-        return RunFolder(
-            self.out,
-            {
-                "method": described(method),
-                "training": asdict(settings),
-                "network": described(self.network),
-                "feature_layer": self.feature_layer,
-                "weak": described(self.weak),
-                "strong": described(self.strong),
-                "validation_fraction": self.validation_fraction,
-                "image_size": described(self.image_size),
-                "data": data.fingerprint(),
-            },
-        )
+        return RunFolder(self.out, self.settings_ | {"data": data.fingerprint()})
 
-
-def _same(value: Any, default: Any) -> bool:
-    return isinstance(value, type(default) | type(None) | int | float | str) and bool(value == default)
+    def _log_round(self, record: Mapping[str, Any]) -> None:
+        rounds = self.settings_["training"]["rounds"]
+        _LOGGER.info("Round %d/%d: %s", record["round"], rounds, ", ".join(measured_text(record)))

@@ -14,27 +14,21 @@ from torch import Tensor
 
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import Interrupted
+from laplaceconfidence.run_files import AFTER_TRAINING, AFTER_WARM_UP
 from laplaceconfidence.stages import stage
-from laplaceconfidence.training.embed import autocast
 from laplaceconfidence.training.guards import Guards, check_batches
-from laplaceconfidence.training.kept_features import (
-    AFTER_TRAINING,
-    AFTER_WARM_UP,
-    end_of_plain_training,
-    shown_rows,
-)
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem
-from laplaceconfidence.training.progress import Progress
-from laplaceconfidence.training.run_folder import RunFolder
+from laplaceconfidence.training.phase_steps import index_batches, steps
+from laplaceconfidence.training.progress import TrainingProgress
+from laplaceconfidence.training.run_folder import RunFolder, end_of_plain_training, shown_rows
 from laplaceconfidence.training.seeds import derived_seed
 from laplaceconfidence.training.settings import TrainingSettings
 from laplaceconfidence.training.step import Step
-from laplaceconfidence.training.steps import index_batches, steps
 from laplaceconfidence.training.stopping import StopRequest, stop_on_signals
-from laplaceconfidence.training.task import Task, TestSet
+from laplaceconfidence.training.task import TestSet, TrainingTask
 
 RoundListener = Callable[[Mapping[str, Any]], None]
-"""Told what was measured in every round, when it is over."""
+"""Called after every round with what was measured in it."""
 
 _LOSS_CHECK_STEPS = 20  # on a GPU a look at the loss waits for everything queued before it
 
@@ -45,7 +39,7 @@ class Loop:
     def __init__(
         self,
         method: Method,
-        task: Task,
+        task: TrainingTask,
         settings: TrainingSettings,
         *,
         folder: RunFolder | None = None,
@@ -75,11 +69,11 @@ class Loop:
         self._saved_at = time.monotonic()
         given = self._train_labels[self._train_labels != MISSING]
         self._given_counts = torch.from_numpy(np.bincount(given, minlength=self.problem.n_classes))
-        self.progress = Progress(state=self._on_device(method.initial_state(self.problem)))
+        self.progress = TrainingProgress(state=self._on_device(method.initial_state(self.problem)))
         self.best_weights: list[dict[str, Tensor]] | None = None
         self._best_is_saved = True
 
-    def run(self) -> Progress:
+    def run(self) -> TrainingProgress:
         """Train to the end; the networks are then those of the best round (the last without validation)."""
         self._resume()
         rounds = self.settings.rounds
@@ -174,7 +168,7 @@ class Loop:
         optimizers = [self._optimizers[network] for network in step.phase.trains]
         for optimizer in optimizers:
             optimizer.zero_grad(set_to_none=True)
-        with autocast(self.settings, self.task.device):
+        with self.settings.autocast(self.task.device):
             loss = self.method.loss(step)
         # Processes average their gradients; shares of one batch may differ in size by a sample.
         loss = loss * step.batch.weight
@@ -248,14 +242,14 @@ class Loop:
         self._folder.write_metrics([*progress.history, record])
         self._folder.write_timings([*progress.seconds, seconds])
 
-    def _keep_features(self, moment: str) -> None:
+    def _keep_features(self, name: str) -> None:
         """Features of some training samples for the report; all processes take part, the first one writes."""
         if self._saved_in is None:
             return
         rows = shown_rows(self.task.train_rows, self.settings.seed)
         features = self.task.observe(self.method.predictors[0], self.settings, rows).features
         if self._folder is not None:
-            self._folder.write_features(moment, rows.numpy(), features, rounds=self.progress.round)
+            self._folder.write_features(name, rows.numpy(), features, rounds=self.progress.round)
 
     # Checkpoints
 
@@ -292,7 +286,7 @@ class Loop:
             optimizer.load_state_dict(state)
         self._scaler.load_state_dict(content["scaler"])
         self._guards.told = set(content["told"])
-        self.progress = Progress.from_dict(content["progress"], self.task.device, team)
+        self.progress = TrainingProgress.from_dict(content["progress"], self.task.device, team)
         if self.progress.best is not None:
             best = team.on_first(lambda: folder.load_best() if folder else None, self.task.device)
             self.best_weights = None if best is None else best["networks"]

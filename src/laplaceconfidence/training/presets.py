@@ -1,142 +1,44 @@
-"""Settings by name: the paper's and small ones, as TOML files with a check of every key.
+"""Settings by name: those of the paper and small ones, as TOML files with a check of every key.
 
-A preset says how to train (``[training]``, the parameters of ``RobustClassifier``), how images are prepared
-(``[data]``) and, for benchmarks on clean data, which noise is put into the labels first (``[noise]``). It may
-``extends`` another one and then gives only what differs.
+A preset has up to four tables: ``[training]``, the parameters of ``RobustClassifier`` that all methods share;
+``[method]``, the ``name`` of a training method and its own settings; ``[data]``, how images are prepared; and
+``[noise]``, for benchmarks on clean data, the noise that is put into the labels first. A preset that
+``extends`` another one states only what differs; naming another method replaces the whole ``[method]`` table.
 """
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ValidationError
 
 from laplaceconfidence.exceptions import AdjustedSettingWarning, DataFormatError, InvalidInputError
-from laplaceconfidence.validation import must_be
+from laplaceconfidence.training.methods.registry import check_method_name, settings_of
+from laplaceconfidence.training.preset_tables import (
+    DataSettings,
+    NoiseSettings,
+    Preset,
+    StrongSettings,
+    Table,
+    TrainingPreset,
+    WeakSettings,
+)
+from laplaceconfidence.validation import did_you_mean, must_be
 
 _FOLDER = resources.files("laplaceconfidence") / "presets"
 _LONGEST_CHAIN = 5  # presets that extend presets
+_TINY, _SMALL = (
+    16,
+    96,
+)  # pixels of the shorter side up to which the automatic preset is for tiny or small images
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class NoiseSettings(_Settings):
-    """Noise put into clean labels; see ``add_noise``."""
-
-    kind: Literal["symmetric", "symmetric-excluding", "asymmetric", "pair", "instance"]
-    rate: float = Field(ge=0, le=1)
-    seed: int = Field(default=0, ge=0)
-
-
-class DataSettings(_Settings):
-    """How the data is prepared."""
-
-    image_size: int | None = Field(default=None, ge=1)  # side that images are resized to
-    test_share: float | None = Field(default=None, gt=0, lt=1)  # set aside, with labels as they came
-
-
-class _ViewSettings(_Settings):
-    """A view in detail: of images, or ``mask``, the share of entries of feature vectors that become 0."""
-
-    mask: float | None = Field(default=None, ge=0, lt=1)
-
-    @model_validator(mode="after")
-    def _of_one_kind(self) -> Self:
-        if self.mask is not None and self.model_fields_set != {"mask"}:
-            raise ValueError("'mask' is for feature vectors and stands alone")
-        return self
-
-
-class WeakSettings(_ViewSettings):
-    """The weak view in detail; see ``WeakAugment``."""
-
-    padding: int = Field(default=4, ge=0)
-    flip: bool = True
-
-
-class StrongSettings(_ViewSettings):
-    """The strong view in detail; see ``RandAugment``."""
-
-    n_operations: int = Field(default=3, ge=0)
-    cutout: bool = True
-
-
-class TrainingPreset(_Settings):
-    """Parameters of ``RobustClassifier``; those that are not given keep its defaults."""
-
-    network: str | None = None
-    method: str | None = None
-    rounds: int | None = None
-    warmup: int | None = None
-    n_neighbors: int | None = None
-    alpha: float | None = None
-    n_components: int | None = None
-    sharpen: float | None = None
-    strong: str | StrongSettings | None = None
-    weak: str | WeakSettings | None = None
-    confidence: str | None = None
-    n_networks: int | None = None
-    passes: int | None = None
-    prior_weight: float | None = None
-    entropy_penalty: bool | None = None
-    method_options: dict[str, Any] | None = None
-    validation_fraction: float | None = None
-    batch_size: int | None = None
-    optimizer: str | None = None
-    learning_rate: float | None = None
-    momentum: float | None = None
-    weight_decay: float | None = None
-    learning_rate_drops: tuple[float, ...] | None = None
-    drop_factor: float | None = None
-    precision: str | None = None
-    channels_last: bool | None = None
-    compile: bool | None = None
-    eval_batch_size: int | None = None
-    feature_layer: str | None = None
-    device: str | None = None
-    n_workers: int | None = None
-    n_jobs: int | None = None
-    random_state: int | None = None
-    checkpoint_seconds: float | None = None
-
-    def parameters(self) -> dict[str, Any]:
-        """The arguments of ``RobustClassifier`` that this preset gives."""
-        from laplaceconfidence.training.augment.cutout import Cutout
-        from laplaceconfidence.training.augment.randaugment import RandAugment
-        from laplaceconfidence.training.augment.weak import WeakAugment
-        from laplaceconfidence.training.views import MaskFeatures
-
-        given = {name: getattr(self, name) for name in sorted(self.model_fields_set)}
-        for name in ("weak", "strong"):
-            view = getattr(self, name)
-            if isinstance(view, _ViewSettings) and view.mask is not None:
-                given[name] = MaskFeatures(view.mask)
-            elif isinstance(view, WeakSettings):
-                given[name] = WeakAugment(padding=view.padding, flip=view.flip)
-            elif isinstance(view, StrongSettings):
-                given[name] = RandAugment(view.n_operations, Cutout() if view.cutout else None)
-        return given
-
-
-class Preset(_Settings):
-    """Everything a preset says."""
-
-    description: str = ""
-    data: DataSettings = DataSettings()
-    noise: NoiseSettings | None = None
-    training: TrainingPreset = TrainingPreset()
-
-
-_TABLES: dict[str, type[_Settings]] = {
+_TABLES: dict[str, type[Table]] = {
     "training": TrainingPreset,
     "noise": NoiseSettings,
     "data": DataSettings,
@@ -144,7 +46,7 @@ _TABLES: dict[str, type[_Settings]] = {
     "strong": StrongSettings,
 }
 # Of several problems with one value the most telling comes first: that a table is no word is the least.
-_TELLING = {"extra_forbidden": 0, "string_type": 2}
+_TELLING = {"extra_forbidden": 0, "string_type": 2, "literal_error": 2}
 
 
 def preset_names() -> list[str]:
@@ -154,23 +56,68 @@ def preset_names() -> list[str]:
     )
 
 
-def load_preset(
-    name: str, changes: Iterable[str] = (), *, overrides: Mapping[str, Any] | None = None
-) -> Preset:
-    """The preset of that name, or of a TOML file, with ``changes`` such as ``"rounds=20"`` made to it.
+def automatic_preset(sample_shape: tuple[int, ...]) -> str:
+    """The preset whose ``[training]`` and ``[method]`` suit the data, where nothing else was asked for.
 
-    Keys of ``[training]`` stand alone; others are written ``noise.rate=0.4`` or ``data.image_size=64``.
-    Values are written as in TOML, words without quotes. ``overrides`` are training settings by name.
+    Parameters
+    ----------
+    sample_shape : tuple of int
+        Shape of one sample: (features,) or (channels, height, width).
+
+    Returns
+    -------
+    str
+        "embeddings-mlp" for feature vectors; for images "image-folder-tiny", "image-folder-small" or
+        "image-folder-large", by the shorter side: up to 16 pixels, up to 96 pixels, or more.
     """
-    wanted: dict[str, Any] = {"training": dict(overrides or {})}
+    if len(sample_shape) == 1:
+        return "embeddings-mlp"
+    side = min(sample_shape[1:])
+    return f"image-folder-{'tiny' if side <= _TINY else 'small' if side <= _SMALL else 'large'}"
+
+
+def load_preset(
+    name: str,
+    changes: Iterable[str] = (),
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    method: str | None = None,
+) -> Preset:
+    """A preset by its name or from a TOML file, with changes made to it.
+
+    Parameters
+    ----------
+    name : str
+        One of ``preset_names()``, or a path that ends in ".toml".
+    changes : iterable of str, default=()
+        Changes such as "rounds=20", "method.warmup=10", "noise.rate=0.4" or "data.image_size=64". Keys of
+        ``[training]`` stand alone. Values are written as in TOML, words without quotes.
+    overrides : mapping of str to Any, optional
+        Settings of ``[training]`` by name.
+    method : str, optional
+        The training method. If it is another one than the preset's, the preset's ``[method]`` table does not
+        apply: the method keeps its own defaults, and a warning says so.
+
+    Returns
+    -------
+    Preset
+    """
+    wanted: dict[str, Any] = {"training": dict(overrides or {}), "method": {"name": method} if method else {}}
     for change in changes:
         _change(wanted, change)
     content, where = _content(name), f"The preset {name!r}"
     _checked(content, where)  # before changes to it hide what is wrong
-    method = wanted["training"].get("method")
-    if isinstance(method, str) and method != content.get("training", {}).get("method", "laplace"):
-        _leave_out_for(method, content.get("training", {}))
-    return _checked(_merged(content, wanted), where)
+    before = content.get("method", {})
+    merged = _merged_presets(content, wanted)
+    preset = _checked(merged, where)
+    if len(before) > 1 and (now := preset.method["name"]) != before["name"]:
+        warnings.warn(
+            f"The preset's [method] settings are for {before['name']!r} and do not apply: {now!r} keeps its "
+            "own defaults, apart from what was set for it.",
+            AdjustedSettingWarning,
+            stacklevel=2,
+        )
+    return preset
 
 
 def _content(name: str, depth: int = 0) -> dict[str, Any]:
@@ -184,7 +131,7 @@ def _content(name: str, depth: int = 0) -> dict[str, Any]:
         return content
     if not isinstance(base, str) or depth == _LONGEST_CHAIN:
         raise must_be("extends", "the name of a preset that does not extend this one", base)
-    return _merged(_content(base, depth + 1), content)
+    return _merged_presets(_content(base, depth + 1), content)
 
 
 def _text(name: str) -> tuple[str, str]:
@@ -198,10 +145,21 @@ def _text(name: str) -> tuple[str, str]:
             raise DataFormatError(f"The preset {path} is not text in UTF-8: {error}.") from error
     names = preset_names()
     if name not in names:
-        close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
-        advice = f"The closest: {', '.join(close)}." if close else f"There are {', '.join(names)}."
+        advice = did_you_mean(name, names) or f"There are {', '.join(names)}."
         raise must_be("preset", "the name of a preset or a path to a TOML file", name, advice)
     return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8"), f"The preset {name!r}"
+
+
+def _merged_presets(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """``base`` with ``changes``; settings of a method never reach another method."""
+    before, now = base.get("method"), changes.get("method")
+    if (
+        isinstance(before, dict)
+        and isinstance(now, dict)
+        and now.get("name", before.get("name")) != before.get("name")
+    ):
+        base = {**base, "method": {}}
+    return _merged(base, changes)
 
 
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -217,7 +175,9 @@ def _change(content: dict[str, Any], change: str) -> None:
     key, equals, written = change.partition("=")
     key = key.strip()
     if not equals or not key:
-        raise must_be("set", "written key=value, such as rounds=20 or noise.rate=0.4", change)
+        rule = "written key=value, such as rounds=20, method.warmup=10 or noise.rate=0.4"
+        raise must_be("set", rule, change)
+    key = "method.name" if key == "method" else key
     *tables, last = key.split(".")
     if not tables or tables[0] not in Preset.model_fields:
         tables = ["training", *tables]
@@ -227,24 +187,6 @@ def _change(content: dict[str, Any], change: str) -> None:
         table[name] = inner if isinstance(inner, dict) else {}
         table = table[name]
     table[last] = _value(written.strip())
-
-
-def _leave_out_for(method: str, training: dict[str, Any]) -> None:
-    """Remove what the preset sets for its own method and another one does not have."""
-    from laplaceconfidence.training.methods.registry import METHODS
-
-    if method not in METHODS:
-        return  # RobustClassifier says so, with the names that exist
-    settings_of = {name: {field.name for field in fields(kind)} for name, kind in METHODS.items()}  # type: ignore[arg-type]
-    foreign = set().union(*settings_of.values(), {"method_options"}) - settings_of[method]
-    if dropped := sorted(foreign & training.keys()):
-        for name in dropped:
-            del training[name]
-        warnings.warn(
-            f"The preset's {', '.join(dropped)} are left out: method {method!r} does not have them.",
-            AdjustedSettingWarning,
-            stacklevel=3,
-        )
 
 
 def _value(written: str) -> Any:
@@ -257,17 +199,19 @@ def _value(written: str) -> Any:
 
 def _checked(content: dict[str, Any], where: str) -> Preset:
     try:
-        return Preset.model_validate(content)
+        preset = Preset.model_validate(content)
     except ValidationError as error:
-        raise InvalidInputError(_explained(error, where)) from error
+        raise InvalidInputError(_explained(error, where, content.get("method"))) from error
+    preset.build_method()  # fails for settings that the method does not have
+    return preset
 
 
-def _explained(error: ValidationError, where: str) -> str:
+def _explained(error: ValidationError, where: str, method: Any) -> str:
     """The first problem in words: the key, the rule and the value; for unknown keys the valid ones."""
     problems = sorted(error.errors(), key=lambda one: _TELLING.get(one["type"], 1))
     problem = problems[0]
     path: list[str] = []
-    table: type[_Settings] = Preset
+    table: type[Table] = Preset
     for part in problem["loc"]:  # among the keys pydantic names the members of unions it tried
         if part in table.model_fields:
             path.append(str(part))
@@ -278,6 +222,12 @@ def _explained(error: ValidationError, where: str) -> str:
     if problem["type"] != "extra_forbidden":
         return f"{where}: '{shown}' cannot be {problem['input']!r}: {problem['msg']}."
     valid = sorted(table.model_fields)
-    close = difflib.get_close_matches(path[-1], valid, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    return f"{where} has no setting '{shown}'.{hint} The valid ones here: {', '.join(valid)}."
+    name = method.get("name") if isinstance(method, dict) else None
+    if table is TrainingPreset and isinstance(name, str) and path[-1] in settings_of(check_method_name(name)):
+        return f"{where} has no setting '{shown}'. It is a setting of the method: write 'method.{path[-1]}'."
+    hint = did_you_mean(path[-1], valid)
+    return " ".join(
+        part
+        for part in (f"{where} has no setting '{shown}'.", hint, f"The valid ones here: {', '.join(valid)}.")
+        if part
+    )

@@ -15,7 +15,7 @@ from laplaceconfidence.training.methods.interface import Phase, Plan, State
 
 
 @dataclass(slots=True, eq=False)
-class Progress:
+class TrainingProgress:
     """The position of a run, what its method remembers and what was measured."""
 
     state: State
@@ -98,7 +98,7 @@ class Progress:
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any], device: torch.device, team: Team) -> Progress:
+    def from_dict(cls, content: Mapping[str, Any], device: torch.device, team: Team) -> TrainingProgress:
         """What ``as_dict`` gave, with everything that steps use on their device."""
         progress = cls(**content)
         progress.state = {name: value.to(device) for name, value in progress.state.items()}
@@ -109,3 +109,15 @@ class Progress:
         if content["plan"] is not None:
             progress.plan = Plan(**content["plan"]).to(device)
         return progress
+
+
+def measured_text(record: Mapping[str, Any]) -> list[str]:
+    """What was measured in a round, in words: "loss 0.512", "confidence 0.81", "validation 93.0%"."""
+    losses = [phase["loss"] for phase in record["phases"]]
+    confidences = [phase["mean_confidence"] for phase in record["phases"] if "mean_confidence" in phase]
+    parts = [f"loss {sum(losses) / len(losses):.3f}"] if losses else []
+    parts += [f"confidence {sum(confidences) / len(confidences):.2f}"] if confidences else []
+    for name, word in (("validation_accuracy", "validation"), ("test_accuracy", "test")):
+        if name in record:
+            parts.append(f"{word} {record[name]:.1%}")
+    return parts

@@ -1,21 +1,17 @@
-"""What a run leaves on disk. Every file is written whole or not at all.
+"""The folder of a run on disk (``laplaceconfidence.run_files`` lists its files), and what is kept in it.
 
-settings.json                   every setting as resolved, and what the data was
-metrics.jsonl                   one line a round; the same for an interrupted and an uninterrupted run
-timings.jsonl                   seconds of each round
-confidences/round-0016.parquet  id and the confidence each network was trained with
-features/after-warm-up.npz      penultimate features of at most 5,000 training samples after plain training
-features/after-training.npz     the same of the chosen networks
-checkpoints/last.pt             to go on from; previous.pt is the one before it
-checkpoints/best.pt             the weights that did best on the held-out part of the given labels
-predictions.parquet             class probabilities of every training sample, and of the test set
-refined_labels.parquet          given label, confidence and refined label of every training sample
-summary.json                    written last: the run is finished
+Every file is written whole or not at all. A checkpoint is what ``torch.save`` writes, followed by a footer
+with its length and SHA-256; ``torch.load`` can open the file as it is. Only tensors and plain Python values
+go in, so that loading runs no code.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import pickle
+import struct
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,16 +21,49 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
+from torch import Tensor
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.exceptions import DataFormatError, LaplaceConfidenceWarning, RunFolderError
 from laplaceconfidence.files import differences, replacing, write_json
 from laplaceconfidence.folder_lock import FolderLock
-from laplaceconfidence.training.checkpoint import read_checkpoint, write_checkpoint
+from laplaceconfidence.run_files import (
+    BEST_CHECKPOINT,
+    CHECKPOINTS,
+    CONFIDENCES,
+    FEATURES,
+    LAST_CHECKPOINT,
+    METRICS,
+    PREVIOUS_CHECKPOINT,
+    SETTINGS,
+    SUMMARY,
+    TIMINGS,
+    confidences_of,
+)
+from laplaceconfidence.training.methods.interface import Method
+from laplaceconfidence.training.seeds import derived_generator
+
+MOST_SAMPLES = 5_000  # whose features are kept
+_MARK = b"LAPLACECONFIDENCE-CHECKPOINT-1"
+_FOOTER = struct.Struct(f"<{len(_MARK)}sQ32s")
 
 
 class RunFolder:
-    """The folder of one run, new or with a run of the same settings in it, held for this process alone."""
+    """The folder of one run, new or with a run of the same settings in it, locked for this process.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder; it is made if it does not exist.
+    settings : mapping of str to Any
+        The settings of the run, as text and numbers.
+
+    Raises
+    ------
+    RunFolderError
+        If the folder holds something else, or a run with other settings.
+    """
 
     def __init__(self, path: str | Path, settings: Mapping[str, Any]) -> None:
         self.path = Path(path)
@@ -46,7 +75,7 @@ class RunFolder:
             raise
 
     def close(self) -> None:
-        """Let other processes go on with the run."""
+        """Release the folder for other processes."""
         self._folder_lock.close()
 
     def _prepare(self, resolved: dict[str, Any]) -> None:
@@ -57,16 +86,16 @@ class RunFolder:
                         f"The run folder {self.path} must be new, empty or hold a run. It holds something "
                         "else: choose another folder."
                     )
-                # Before anything else, so that a run killed right now leaves a folder that it can go on in.
-                write_json(self.path / "settings.json", resolved)
+                # First of all, so that a run killed right now leaves a folder that it can be resumed in.
+                write_json(self.path / SETTINGS, resolved)
             elif changed := differences(stored, resolved):
                 raise RunFolderError(
                     f"The run in {self.path} has other settings and cannot be resumed with these:\n  "
                     + "\n  ".join(changed)
-                    + "\nUse its settings to go on, or another folder for a new run."
+                    + "\nUse its settings to resume it, or another folder for a new run."
                 )
             self._remove_leftovers()
-            for part in ("checkpoints", "confidences", "features"):
+            for part in (CHECKPOINTS, CONFIDENCES, FEATURES):
                 (self.path / part).mkdir(exist_ok=True)
 
     def _remove_leftovers(self) -> None:
@@ -77,44 +106,44 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        return (self.path / "summary.json").exists()
+        return (self.path / SUMMARY).exists()
 
     def save_checkpoint(self, content: dict[str, Any]) -> None:
         """Make ``content`` the last checkpoint; the one that was is kept as the previous."""
-        last = self.path / "checkpoints" / "last.pt"
+        last = self.path / CHECKPOINTS / LAST_CHECKPOINT
         with _disk_errors(last):
             if last.exists():
-                last.replace(last.with_name("previous.pt"))
+                last.replace(last.with_name(PREVIOUS_CHECKPOINT))
             write_checkpoint(last, content)
 
     def load_checkpoint(self) -> dict[str, Any] | None:
         """The newest checkpoint that is whole; ``None`` if there is none and the run starts anew."""
-        for name in ("last.pt", "previous.pt"):
-            if (content := self._read(name, "The run goes on from the one before it.")) is not None:
+        for name in (LAST_CHECKPOINT, PREVIOUS_CHECKPOINT):
+            if (content := self._read(name, "The run is resumed from the one before it.")) is not None:
                 return content
         return None
 
     def save_best(self, content: dict[str, Any]) -> None:
-        with _disk_errors(path := self.path / "checkpoints" / "best.pt"):
+        with _disk_errors(path := self.path / CHECKPOINTS / BEST_CHECKPOINT):
             write_checkpoint(path, content)
 
     def load_best(self) -> dict[str, Any] | None:
-        return self._read("best.pt", "The selection starts anew.")
+        return self._read(BEST_CHECKPOINT, "The choice of the best round starts anew.")
 
     def write_metrics(self, history: Sequence[Mapping[str, Any]]) -> None:
-        """All rounds so far; rewritten as a whole, so that no resumed run doubles a line."""
-        self._write_lines("metrics.jsonl", history)
+        """All rounds so far; rewritten as a whole, so that a resumed run repeats no line."""
+        self._write_lines(METRICS, history)
 
     def write_timings(self, seconds: Sequence[float]) -> None:
-        self._write_lines("timings.jsonl", [{"round": i + 1, "seconds": s} for i, s in enumerate(seconds)])
+        self._write_lines(TIMINGS, [{"round": i + 1, "seconds": s} for i, s in enumerate(seconds)])
 
     def write_confidences(self, round: int, columns: Mapping[str, Any]) -> None:
-        """One column a network, besides the ids."""
-        self.write_table(f"confidences/round-{round + 1:04d}.parquet", columns)
+        """One column per network, besides the ids."""
+        self.write_table(confidences_of(round + 1), columns)
 
-    def write_features(self, moment: str, rows: IntArray, features: FloatArray, *, rounds: int) -> None:
-        """What a network made of the samples ``rows`` after so many rounds."""
-        path = self.path / "features" / f"{moment}.npz"
+    def write_features(self, name: str, rows: IntArray, features: FloatArray, *, rounds: int) -> None:
+        """Features of the samples ``rows`` after so many rounds."""
+        path = self.path / FEATURES / name
         numbers = features.astype(np.float32)
         with _disk_errors(path), replacing(path) as temporary:
             np.savez_compressed(temporary, rows=rows, features=numbers, rounds=np.int64(rounds))
@@ -124,7 +153,7 @@ class RunFolder:
             pq.write_table(pa.table(dict(columns)), temporary)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        with _disk_errors(path := self.path / "summary.json"):
+        with _disk_errors(path := self.path / SUMMARY):
             write_json(path, summary)
 
     def _write_lines(self, name: str, lines: Sequence[Mapping[str, Any]]) -> None:
@@ -133,7 +162,7 @@ class RunFolder:
             temporary.write_text(text, encoding="utf-8")
 
     def _read(self, name: str, consequence: str) -> dict[str, Any] | None:
-        path = self.path / "checkpoints" / name
+        path = self.path / CHECKPOINTS / name
         if not path.exists():
             return None
         try:
@@ -145,7 +174,7 @@ class RunFolder:
 
 def stored_settings(path: str | Path) -> dict[str, Any] | None:
     """The settings of the run in a folder, ``None`` if it holds none."""
-    file = Path(path) / "settings.json"
+    file = Path(path) / SETTINGS
     if not file.is_file():
         return None
     try:
@@ -157,7 +186,7 @@ def stored_settings(path: str | Path) -> dict[str, Any] | None:
 
 def _is_first_file(entry: Path) -> bool:
     """Whether ``entry`` is what is left of a run that was killed while it wrote its settings."""
-    return entry.name.startswith(".settings.json.")
+    return entry.name.startswith(f".{SETTINGS}.")
 
 
 @contextmanager
@@ -169,5 +198,53 @@ def _disk_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         raise RunFolderError(
             f"Writing {path} failed: {error.strerror or error}. Nothing half-written was left. Make room or "
-            "choose another folder; a run that was under way goes on from its last checkpoint."
+            "choose another folder; the run can be resumed from its last checkpoint."
         ) from error
+
+
+def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
+    """Write ``content`` under ``path``, whole or not at all."""
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    with replacing(path) as temporary, temporary.open("wb") as file, buffer.getbuffer() as payload:
+        file.write(payload)
+        file.write(_FOOTER.pack(_MARK, len(payload), hashlib.sha256(payload).digest()))
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """What ``write_checkpoint`` wrote, on the CPU; DataFormatError if any of it is missing or changed."""
+    stored = path.read_bytes()
+    payload, footer = memoryview(stored)[: -_FOOTER.size], stored[-_FOOTER.size :]
+    if len(footer) < _FOOTER.size:
+        raise DataFormatError(f"The checkpoint {path} is cut off: it has {len(stored)} bytes.")
+    mark, length, digest = _FOOTER.unpack(footer)
+    if mark != _MARK or length != len(payload):
+        raise DataFormatError(f"The checkpoint {path} is cut off or not a checkpoint: its end is missing.")
+    if hashlib.sha256(payload).digest() != digest:
+        raise DataFormatError(f"The checkpoint {path} is damaged: its checksum does not match.")
+    try:
+        content: dict[str, Any] = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError) as error:
+        raise DataFormatError(f"The checkpoint {path} cannot be read: {error}") from error
+    return content
+
+
+def end_of_plain_training(method: Method, rounds: int) -> tuple[int, int] | None:
+    """Round and phase in which ``method`` first uses outputs of the networks on the training set.
+
+    Until then it can only have trained on the labels as they were given: that is the end of the warm-up,
+    whatever the method calls it. ``None`` if there is no round before it.
+    """
+    positions = ((round, number) for round in range(rounds) for number in _with_evidence(method, round))
+    first = next(positions, None)
+    return None if first == (0, 0) else first
+
+
+def shown_rows(train_rows: Tensor, seed: int) -> Tensor:
+    """The training samples whose features are kept: at most 5,000, always the same ones of a run, sorted."""
+    order = torch.randperm(len(train_rows), generator=derived_generator(seed, "shown features"))
+    return train_rows[order[:MOST_SAMPLES].sort().values]
+
+
+def _with_evidence(method: Method, round: int) -> list[int]:
+    return [number for number, phase in enumerate(method.phases(round)) if phase.evidence]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,33 +11,29 @@ import torch
 from torch import nn
 
 from laplaceconfidence.threads import thread_count
-from laplaceconfidence.validation import check_choice, check_integer, check_real, must_be
+from laplaceconfidence.validation import check_boolean, check_choice, check_integer, check_real, must_be
 
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 OPTIMIZERS = ("sgd", "adam")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSettings:
-    """The loop's own settings; the defaults are the paper's for CIFAR.
+    """The settings of the loop, as resolved: parameters of ``RobustClassifier`` by the same names."""
 
-    ``learning_rate_drops`` are the rounds from which on the rate is multiplied by ``drop_factor`` (each once
-    more), as round numbers or as shares of all rounds: 0.75 of 400 rounds leaves the paper's last 100.
-    """
-
-    rounds: int = 400
-    batch_size: int = 128
-    optimizer: str = "sgd"
-    learning_rate: float = 0.01
-    momentum: float = 0.9
-    weight_decay: float = 5e-4
-    learning_rate_drops: tuple[float, ...] = (0.75,)
-    drop_factor: float = 0.1
-    precision: str = "float32"
-    channels_last: bool = False
-    compile: bool = False
-    eval_batch_size: int = 512
-    seed: int = 0
+    rounds: int
+    batch_size: int
+    optimizer: str
+    learning_rate: float
+    momentum: float
+    weight_decay: float
+    learning_rate_drops: tuple[float, ...]
+    drop_factor: float
+    precision: str
+    channels_last: bool
+    compile: bool
+    eval_batch_size: int
+    seed: int
 
     def __post_init__(self) -> None:
         check_integer(self.rounds, "rounds", minimum=1)
@@ -49,11 +45,16 @@ class TrainingSettings:
         check_real(self.weight_decay, "weight_decay", at_least=0)
         check_real(self.drop_factor, "drop_factor", above=0, at_most=1)
         check_choice(self.precision, "precision", tuple(PRECISIONS))
+        check_boolean(self.channels_last, "channels_last")
+        check_boolean(self.compile, "compile")
         for drop in self.learning_rate_drops:
             check_real(drop, "learning_rate_drops", above=0)
 
     def learning_rate_in(self, round: int) -> float:
-        """The learning rate of a round, counted from 0."""
+        """The learning rate of a round, counted from 0.
+
+        Drops below 1 are shares of all rounds: 0.75 of 400 rounds leaves the last 100.
+        """
         starts = [drop * self.rounds if drop < 1 else drop for drop in self.learning_rate_drops]
         return self.learning_rate * self.drop_factor ** sum(round >= start for start in starts)
 
@@ -73,10 +74,10 @@ class TrainingSettings:
             weight_decay=self.weight_decay,
         )
 
-    @property
-    def autocast_type(self) -> torch.dtype | None:
-        """The type of mixed precision, ``None`` for full precision."""
-        return PRECISIONS[self.precision]
+    def autocast(self, device: torch.device) -> AbstractContextManager[object]:
+        """The context in which forward passes run with ``precision``."""
+        mixed = PRECISIONS[self.precision]
+        return nullcontext() if mixed is None else torch.autocast(device.type, dtype=mixed)
 
 
 def choose_device(device: Any) -> torch.device:

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from laplaceconfidence.training.distributed import Team
 from laplaceconfidence.training.methods.interface import Phase, Plan, Problem, State
-from laplaceconfidence.training.network import Network
-from laplaceconfidence.training.views import Views
+from laplaceconfidence.training.sample_views import SampleViews
+from laplaceconfidence.training.trained_network import TrainedNetwork
 
 
 @dataclass(slots=True, eq=False)
@@ -20,7 +20,7 @@ class Batch:
     index: Tensor  # (b,) sample numbers, on the device
     labels: Tensor  # (b,) given labels, -1 where missing
     inputs: Tensor  # raw inputs: of the whole batch if ``whole``, else of this share
-    views: Views
+    views: SampleViews
     generator: torch.Generator
     team: Team
     whole: bool
@@ -55,7 +55,7 @@ class Step:
     plan: Plan
     state: State
     problem: Problem
-    networks: tuple[Network, ...]
+    networks: tuple[TrainedNetwork, ...]
     batches: dict[str, Batch]  # by the names of the plan's streams
     generator: torch.Generator  # on the CPU; draws the same in every process
     team: Team
@@ -69,7 +69,7 @@ class Step:
         return next(iter(self.batches.values()))
 
     @property
-    def trained(self) -> Network:
+    def trained(self) -> TrainedNetwork:
         """The first network that this phase trains."""
         return self.networks[self.phase.trains[0]]
 

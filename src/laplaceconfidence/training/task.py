@@ -1,21 +1,36 @@
-"""What is trained on what: the samples, their labels and parts, and the networks."""
+"""The task of a run: samples, labels, parts of the data, views and networks, built from the settings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from laplaceconfidence.arrays import FloatArray, IntArray, StrArray
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.stages import stage
 from laplaceconfidence.training.distributed import Team
-from laplaceconfidence.training.embed import observe
-from laplaceconfidence.training.methods.interface import NetworkEvidence
-from laplaceconfidence.training.network import HeadedNetwork, Network
-from laplaceconfidence.training.samples import Samples
+from laplaceconfidence.training.inputs import TrainingData
+from laplaceconfidence.training.methods.interface import Method, NetworkEvidence
+from laplaceconfidence.training.networks.registry import NetworkSpec
+from laplaceconfidence.training.run_settings import RunSettings
+from laplaceconfidence.training.sample_views import SampleViews, build_augmentations, input_statistics
+from laplaceconfidence.training.samples import ResidentSamples, Samples
+from laplaceconfidence.training.seeds import derived_seed
 from laplaceconfidence.training.settings import TrainingSettings
-from laplaceconfidence.training.views import Views
+from laplaceconfidence.training.trained_network import (
+    HeadedNetwork,
+    TrainedNetwork,
+    build_module,
+    feature_count,
+)
+from laplaceconfidence.validation import must_be
+
+_STATISTICS_FROM = 10_000  # samples at most; 512 where they are not in memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +44,7 @@ class TestSet:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class TrainingTask:
     """Everything a run needs besides the method and the settings."""
 
     samples: Samples
@@ -38,8 +53,8 @@ class Task:
     class_names: tuple[str, ...]
     train_rows: Tensor  # which samples are trained on; a method numbers them 0, 1, ...
     validation_rows: Tensor  # which are held out to choose the checkpoint
-    views: Views
-    networks: tuple[Network, ...]
+    views: SampleViews
+    networks: tuple[TrainedNetwork, ...]
     rebuild: Callable[[int, int], HeadedNetwork]  # (number of the network, seed) -> new weights
     device: torch.device
     team: Team
@@ -49,16 +64,31 @@ class Task:
     def observe(
         self, network: int, settings: TrainingSettings, rows: Tensor, samples: Samples | None = None
     ) -> NetworkEvidence:
-        """What one network makes of samples: the training samples unless others are given."""
-        return observe(
-            self.networks[network],
-            self.samples if samples is None else samples,
-            rows,
-            self.views,
-            settings,
-            self.device,
-            self.team,
-        )
+        """Penultimate features and class probabilities that one network gives, in the order of ``rows``.
+
+        Eval mode, no augmentation; every process computes its share. The samples are the training samples
+        unless others are given.
+        """
+        observed, team = self.networks[network], self.team
+        source = self.samples if samples is None else samples
+        team.average_buffers(observed.module)
+        was_training = observed.module.training
+        observed.train(False)
+        batches = torch.split(team.own_rows(rows), settings.eval_batch_size)
+        features: list[Tensor] = []
+        probabilities: list[Tensor] = []
+        with (
+            stage("features", total=len(rows)) as advance,
+            torch.no_grad(),
+            settings.autocast(self.device),
+        ):
+            for inputs in source.batches(batches, seed=settings.seed):
+                outputs = observed.outputs(self.views.normalized(inputs))
+                features.append(outputs.features)
+                probabilities.append(outputs.logits.softmax(dim=1))
+                advance(len(inputs))
+        observed.train(was_training)
+        return NetworkEvidence(_gathered(features, team), _gathered(probabilities, team))
 
     def inputs(self, rows: Tensor, settings: TrainingSettings) -> FloatArray:
         """Training samples as they were given, read by this process alone."""
@@ -78,3 +108,95 @@ class Task:
         each = [self.observe(network, settings, rows, samples).probabilities for network in predictors]
         mean: FloatArray = sum(each[1:], start=each[0]) / len(each)
         return mean
+
+
+def split_validation(labels: IntArray, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
+    """Rows to train on and rows to hold out: ``fraction`` of those that have a label, chosen at random."""
+    labeled = np.flatnonzero(labels != MISSING)
+    n_held_out = round(fraction * len(labeled))
+    if n_held_out >= len(labeled):
+        raise must_be(
+            "validation_fraction", f"small enough to train on something ({len(labeled)} labels)", fraction
+        )
+    chosen = np.random.default_rng(derived_seed(seed, "validation")).permutation(labeled)[:n_held_out]
+    held_out = np.sort(chosen)
+    kept = np.setdiff1d(np.arange(len(labels)), held_out)
+    return torch.from_numpy(kept), torch.from_numpy(held_out)
+
+
+def build_task(
+    data: TrainingData,
+    test: TestSet | None,
+    further_tests: Mapping[str, TestSet],
+    run: RunSettings,
+    device: torch.device,
+) -> TrainingTask:
+    """Everything a run needs, with networks as the seed of the settings makes them."""
+    settings = run.training
+    team = Team.current()
+    for watched in (*([test] if test else []), *further_tests.values()):
+        if watched.samples.shape != data.samples.shape:
+            rule = f"made of samples of shape {data.samples.shape}, as 'X'"
+            raise must_be("test", rule, watched.samples.shape)
+    train_rows, validation_rows = split_validation(data.labels, run.validation_fraction, settings.seed)
+    augmentations = build_augmentations(run.weak, run.strong, data.samples.shape)
+    mean, deviation = _statistics(data.samples, train_rows, settings.seed)
+    views = SampleViews(*augmentations, mean.to(device), deviation.to(device), settings.channels_last)
+    build = _module_builder(data, run.method, run.network, run.feature_layer)
+    networks = []
+    for number in range(run.method.n_networks):
+        module = build(number, derived_seed(settings.seed, "network", number)).to(device)
+        if settings.channels_last:
+            module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if team.size > 1 and device.type == "cuda":
+            module = nn.SyncBatchNorm.convert_sync_batchnorm(module)  # type: ignore[no-untyped-call]
+        networks.append(TrainedNetwork(module, device, team, compiled=settings.compile))
+    return TrainingTask(
+        samples=data.samples,
+        labels=data.labels,
+        ids=data.ids,
+        class_names=data.class_names,
+        train_rows=train_rows,
+        validation_rows=validation_rows,
+        views=views,
+        networks=tuple(networks),
+        rebuild=build,
+        device=device,
+        team=team,
+        test=test,
+        further_tests=further_tests,
+    )
+
+
+def _module_builder(
+    data: TrainingData, method: Method, network: NetworkSpec, feature_layer: str | None
+) -> Callable[[int, int], HeadedNetwork]:
+    """The function that makes the weights of a network from its number and a seed."""
+    shape, n_classes = data.samples.shape, len(data.class_names)
+
+    def build(number: int, seed: int) -> HeadedNetwork:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            # A module of the user's keeps its weights in the first network: they may be pretrained.
+            module = build_module(
+                network, n_classes, shape, reinitialize=number > 0, feature_layer=feature_layer
+            )
+            if heads := method.heads(feature_count(module, shape), n_classes):
+                module.heads.update(heads)
+        return module
+
+    return build
+
+
+def _statistics(samples: Samples, rows: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """Mean and deviation of the inputs, from a random part of the training samples."""
+    n_seen = _STATISTICS_FROM if isinstance(samples, ResidentSamples) else 512
+    order = torch.from_numpy(np.random.default_rng(derived_seed(seed, "statistics")).permutation(len(rows)))
+    seen = rows[order[:n_seen]]
+    inputs: list[Any] = [batch.cpu() for batch in samples.batches(torch.split(seen, 256), seed)]
+    return input_statistics(torch.cat(inputs))
+
+
+def _gathered(parts: list[Tensor], team: Team) -> FloatArray:
+    gathered: FloatArray = team.gather_rows(torch.cat(parts)).cpu().numpy()
+    return gathered

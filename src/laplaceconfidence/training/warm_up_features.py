@@ -41,6 +41,7 @@ class WarmUp:
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             learning_rate_drops=(),
+            channels_last=False,
             validation_fraction=0.0,
             device=self.device,
             image_size=self.image_size,

@@ -5,13 +5,14 @@ import pytest
 
 from laplaceconfidence.cli.demo import training as demo_training
 from laplaceconfidence.training import presets
+from laplaceconfidence.training.preset_tables import Preset
 
 
 def test_both_ways_of_training_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     load = presets.load_preset
 
-    def short(name: str) -> presets.Preset:
-        return load(name, ["rounds=3", "warmup=2", "n_jobs=1"])
+    def short(name: str) -> Preset:
+        return load(name, ["rounds=2", "method.warmup=1", "n_jobs=1"])
 
     monkeypatch.setattr(presets, "load_preset", short)
     digits = demo_training.load_digits().subset(np.arange(600))
@@ -19,6 +20,6 @@ def test_both_ways_of_training_are_measured(monkeypatch: pytest.MonkeyPatch) -> 
     outcome = demo_training.run_training_demo(seed=0)
     assert (outcome.n_train, outcome.n_test) == (480, 120)
     assert 0.65 < outcome.n_wrong / outcome.n_train < 0.8
-    # A tenth is chance; how far the long run gets is measured by benchmarks/training_digits.py.
-    assert outcome.plain > 0.2
-    assert outcome.robust > 0.2
+    # How far the long run gets is what benchmarks/training_digits.py measures; guessing gives 0.1.
+    assert outcome.plain > 0.12
+    assert outcome.robust > 0.12

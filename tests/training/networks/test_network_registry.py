@@ -123,13 +123,13 @@ def test_checking_leaves_no_trace() -> None:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("preact_resnet_18", "The closest: preact_resnet18"),
-        ("smallcnn", "The closest: small_cnn"),
+        ("preact_resnet_18", "Did you mean 'preact_resnet18'"),
+        ("smallcnn", "Did you mean 'small_cnn'"),
         ("zzz", "preact_resnet18, inception_resnet_v2, small_cnn, mlp"),
         (17, "'package.module:factory'"),
         ("no_such_package:factory", "No module named 'no_such_package'"),
         (":factory", "Empty module name"),
-        ("own_networks:linear_factor", "The closest: linear_factory"),
+        ("own_networks:linear_factor", "Did you mean 'linear_factory'"),
         ("own_networks:answer", "has no function 'answer'"),
     ],
 )

@@ -38,9 +38,10 @@ def run_training_demo(seed: int) -> TrainingOutcome:
     n_test = round(preset.data.test_share * len(rows))
     test = digits.subset(rows[:n_test])
     train = add_noise(digits.subset(rows[n_test:]), preset.noise.kind, preset.noise.rate, random_state=seed)
-    settings = preset.training.parameters() | {"random_state": seed}
+    settings = preset.parameters() | {"random_state": seed}
     # As many passes over the data as the two robust networks make together.
-    passes = 2 * (settings["warmup"] + settings["passes"] * (settings["rounds"] - settings["warmup"]))
+    warmup, n_passes = preset.method["warmup"], preset.method["passes"]
+    passes = 2 * (warmup + n_passes * (settings["rounds"] - warmup))
     shared = {
         name: settings[name] for name in ("network", "weak", "batch_size", "learning_rate", "random_state")
     }

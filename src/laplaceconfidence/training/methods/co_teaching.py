@@ -1,4 +1,4 @@
-"""Co-teaching (Han et al., 2018): two networks in lockstep, each learning from what the other finds easy."""
+"""Co-teaching (Han et al., 2018): two networks, each trained on the samples of small loss for the other."""
 
 from __future__ import annotations
 
@@ -16,11 +16,22 @@ from laplaceconfidence.validation import check_integer, check_real
 
 @dataclass(frozen=True, slots=True)
 class CoTeaching(Method):
-    """Of every batch each network takes the samples with the smallest losses and hands them to the other.
+    """Co-teaching: in every batch each network selects the samples with the smallest losses for the other.
 
-    The part that is left out grows from 0 to ``forget_rate`` within ``ramp`` rounds; it should be the share
-    of wrong labels, which the method cannot find out by itself. (The published code divides the mean loss
-    once more by the number of samples; that is not followed.)
+    The published code divides the mean loss once more by the number of samples; that is not followed.
+
+    Parameters
+    ----------
+    forget_rate : float, default=0.2
+        Share of every batch that is left out in the end. It should be the share of wrong labels, which the
+        method does not estimate.
+    ramp : int, default=10
+        Rounds over which the share that is left out rises from 0 to ``forget_rate``.
+
+    References
+    ----------
+    Han et al., "Co-teaching: Robust Training of Deep Neural Networks with Extremely Noisy Labels",
+    NeurIPS 2018.
     """
 
     forget_rate: float = 0.2
@@ -43,7 +54,7 @@ class CoTeaching(Method):
         return (losses[0] * second).mean() + (losses[1] * first).mean()
 
     def kept_share(self, round: int) -> float:
-        """The part of a batch that is learned from in a round."""
+        """The share of a batch that the networks are trained on in a round, counted from 0."""
         return 1 - self.forget_rate * min(round / self.ramp, 1)
 
 

@@ -1,4 +1,4 @@
-"""Plain cross-entropy on the given labels: what every other method is measured against."""
+"""Plain cross-entropy on the given labels: the baseline of every other method."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from laplaceconfidence.training.step import Step
 
 @dataclass(frozen=True, slots=True)
 class CrossEntropy(Method):
-    """One network, weak views, one pass over the labeled samples a round."""
+    """One network, weak views, one pass over the labeled samples per round. It has no settings."""
 
     n_networks: ClassVar[int] = 1
 

@@ -24,7 +24,7 @@ from laplaceconfidence.training.losses import (
 from laplaceconfidence.training.methods.confidences import averaged_losses, estimate_confidence
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, State
 from laplaceconfidence.training.step import Step
-from laplaceconfidence.validation import check_integer, check_real
+from laplaceconfidence.validation import check_boolean, check_integer, check_real
 
 WARMUP = "warm-up"
 
@@ -34,12 +34,36 @@ LABELED, UNLABELED = "labelled", "unlabelled"
 
 @dataclass(frozen=True, slots=True)
 class DivideMix(Method):
-    """Each network trains on the split that the other one's losses suggest.
+    """DivideMix: each network is trained on the split that the losses of the other one suggest.
 
-    Samples whose posterior of a small loss is above ``threshold`` keep their labels, refined by it; the rest
-    are unlabeled. ``sharpen`` is 1/T of the paper, ``unlabelled_weight`` its lambda_u, which depends on the
-    noise: 0 for little or asymmetric noise, 25 from 50% on, 150 with 100 classes. ``average_losses`` takes
-    the mean of the last five epochs' losses (for 90% noise). Batches are half labeled, half unlabeled.
+    Samples whose posterior probability of a small loss is above ``threshold`` keep their labels, refined by
+    that probability; the others are treated as unlabeled. Batches are half labeled, half unlabeled.
+
+    Parameters
+    ----------
+    warmup : int, default=10
+        Rounds of cross-entropy on the given labels that come first.
+    threshold : float, default=0.5
+        Posterior above which a sample keeps its label.
+    sharpen : float, default=2
+        1/T of the paper: the power to which guessed labels are raised.
+    mix_alpha : float, default=4
+        Parameter of the beta distribution that MixUp draws its weights from.
+    unlabelled_weight : float, default=25
+        lambda_u of the paper, which depends on the noise: 0 for little or asymmetric noise, 25 from 50% on,
+        150 with 100 classes.
+    ramp : int, default=16
+        Rounds after the warm-up over which ``unlabelled_weight`` rises from 0 to its value.
+    average_losses : bool, default=False
+        Whether the split uses the mean of the last five epochs' losses, as the paper does for 90% noise.
+    entropy_penalty : bool, default=False
+        Whether the warm-up penalizes overconfident predictions, as the paper does for asymmetric noise.
+    prior_weight : float, default=1
+        Weight of the term that keeps the mean prediction close to uniform over the classes.
+
+    References
+    ----------
+    Li, Socher and Hoi, "DivideMix: Learning with Noisy Labels as Semi-supervised Learning", ICLR 2020.
     """
 
     warmup: int = 10
@@ -60,6 +84,8 @@ class DivideMix(Method):
         check_real(self.mix_alpha, "mix_alpha", above=0)
         check_real(self.unlabelled_weight, "unlabelled_weight", at_least=0)
         check_integer(self.ramp, "ramp", minimum=1)
+        check_boolean(self.average_losses, "average_losses")
+        check_boolean(self.entropy_penalty, "entropy_penalty")
         check_real(self.prior_weight, "prior_weight", at_least=0)
 
     def phases(self, round: int) -> tuple[Phase, ...]:

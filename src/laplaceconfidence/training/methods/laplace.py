@@ -1,7 +1,9 @@
-"""LaplaceConfidence, Algorithm 1: two networks, peer confidences, refurbished labels."""
+"""LaplaceConfidence, Algorithm 1: two networks, confidences from the peer, refurbished labels."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -11,7 +13,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from laplaceconfidence.arrays import FloatArray
-from laplaceconfidence.confidence.laplace import LaplaceConfidence
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.labels import MISSING
@@ -30,36 +31,68 @@ from laplaceconfidence.training.methods.confidences import (
 )
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem, State
 from laplaceconfidence.training.step import Step
-from laplaceconfidence.validation import check_choice, check_integer, check_real, must_be
+from laplaceconfidence.validation import (
+    check_boolean,
+    check_choice,
+    check_integer,
+    check_real,
+    did_you_mean,
+    must_be,
+)
 
 WARMUP = "warm-up"
 OF_INPUTS = "confidence_of_inputs"  # in the state: estimated once
 
-_GRAPH_DEFAULTS = {"n_neighbors": 50, "alpha": 0.99, "n_components": None}
+_OF_ESTIMATOR = ("n_neighbors", "alpha", "n_components")
 
 
 @dataclass(frozen=True, slots=True)
 class Laplace(Method):
-    """Chen et al., "LaplaceConfidence: a Graph-based Approach for Learning with Noisy Labels".
+    """LaplaceConfidence, the method of Chen et al.: two networks that weigh each other's labels.
 
     Each network is trained on w * given + (1 - w) * pseudo-label, where w comes from the graph of the *other*
     network's features and the pseudo-label is the sharpened mean prediction of both on a weak view, made anew
-    in every iteration. Samples without a label are trained on the pseudo-label alone.
+    in every iteration. Samples without a label are trained on the pseudo-label alone. The defaults are the
+    paper's for CIFAR-10.
 
-    ``warmup`` rounds of cross-entropy come first, with ``entropy_penalty`` for asymmetric and real noise. A
-    round makes ``passes`` passes over the data for each network. ``confidence`` is the name of an
-    estimator or any object with the ConfidenceEstimator protocol; one that takes losses is shown their mean
-    over the last five epochs. ``n_networks=1`` makes a network its own peer.
+    Parameters
+    ----------
+    warmup : int, default=15
+        Rounds of cross-entropy on the given labels that come first.
+    passes : int, default=2
+        Passes over the data per network in each round after the warm-up.
+    sharpen : float, default=2
+        Power to which pseudo-labels are raised; 1 leaves them as they are.
+    prior_weight : float, default=1
+        Weight of the term that keeps the mean prediction close to uniform over the classes.
+    entropy_penalty : bool, default=False
+        Whether the warm-up penalizes overconfident predictions, as the paper does for asymmetric and
+        real-world noise.
+    weak_statistics : bool, default=False
+        Whether batch normalization learns its running statistics from weak views only. By default strong
+        views count as well, as in the authors' code; with few rounds, features and predictions are then
+        computed with statistics that fit neither kind of view.
+    mixing : {"mixup", "cutmix"} or None, default=None
+        Mixes strong views, and their targets, with others of the batch, as in the paper's comparison of
+        augmentations.
+    confidence : str or ConfidenceEstimator, default="laplace"
+        Estimator of the confidences: a name of ``laplaceconfidence.confidence.registry.ESTIMATORS`` or an
+        object. One that takes losses is given their mean over the last five epochs.
+    confidence_from : {"peer", "inputs"}, default="peer"
+        "peer" estimates the confidences in every round from the outputs of the other network. "inputs" is
+        for feature vectors of a network that was not trained on these labels: the confidences are estimated
+        once, from the vectors themselves.
+    n_neighbors, alpha, n_components : optional
+        Parameters of the estimator that ``confidence`` names, such as ``n_neighbors=10`` or
+        ``alpha="auto"`` of ``LaplaceConfidence``. ``None`` leaves the estimator's own default (for
+        "laplace" 50 neighbors, alpha 0.99 and no reduction by PCA, as in the paper). A value that the
+        estimator does not have is an error.
+    n_networks : {1, 2}, default=2
+        With one network, it takes the confidences from its own features.
 
-    ``confidence_from="inputs"`` is for feature vectors of a network that never saw these labels: once, the
-    estimator judges the labels by the vectors themselves, not by what the peer has learned from the labels.
-
-    ``weak_statistics`` lets batch normalization learn its running statistics from weak views only. By default
-    strong views count as well, as in the authors' code; with few rounds the networks are then judged, and
-    their features taken, under statistics that fit no image.
-
-    ``mixing`` ("mixup" or "cutmix") mixes strong views, and their targets, with others of the batch, as in
-    the paper's comparison of augmentations.
+    References
+    ----------
+    Chen et al., "LaplaceConfidence: a Graph-based Approach for Learning with Noisy Labels".
     """
 
     warmup: int = 15
@@ -71,8 +104,8 @@ class Laplace(Method):
     mixing: str | None = None
     confidence: str | ConfidenceEstimator = "laplace"
     confidence_from: str = "peer"
-    n_neighbors: int | str = 50
-    alpha: float | str = 0.99
+    n_neighbors: int | str | Sequence[int] | None = None
+    alpha: float | str | None = None
     n_components: int | None = None
     n_networks: int = 2
 
@@ -81,34 +114,29 @@ class Laplace(Method):
         check_integer(self.passes, "passes", minimum=1)
         check_real(self.sharpen, "sharpen", above=0)
         check_real(self.prior_weight, "prior_weight", at_least=0)
+        check_boolean(self.entropy_penalty, "entropy_penalty")
+        check_boolean(self.weak_statistics, "weak_statistics")
         check_integer(self.n_networks, "n_networks", minimum=1, maximum=2)
         if self.mixing is not None:
             check_choice(self.mixing, "mixing", tuple(MIXING))
-        if isinstance(self.confidence, str) and self.confidence not in ESTIMATORS:
-            rule = f"one of {', '.join(map(repr, ESTIMATORS))} or an estimator with 'evidence' and fit(X, y)"
-            raise must_be("confidence", rule, self.confidence)
         check_choice(self.confidence_from, "confidence_from", ("peer", "inputs"))
-        if self.confidence_from == "inputs" and (takes := self._estimator().evidence) != "features":
+        takes = self._estimator().evidence
+        if self.confidence_from == "inputs" and takes != "features":
             rule = f"'peer' where the estimator takes {takes}"
-            advice = "Set method_options.confidence_from to 'peer'."
-            raise must_be("confidence_from", rule, self.confidence_from, advice)
-        if self.confidence != "laplace":
-            for name, default in _GRAPH_DEFAULTS.items():
-                if (value := getattr(self, name)) != default:
-                    raise must_be(name, "left alone unless confidence='laplace'", value)
+            raise must_be("confidence_from", rule, self.confidence_from)
 
     def phases(self, round: int) -> tuple[Phase, ...]:
         networks = range(self.n_networks)
         if round < self.warmup:
             return tuple(Phase(WARMUP, trains=(m,)) for m in networks)
         return tuple(
-            Phase("robust", trains=(m,), passes=self.passes, evidence=self._witnesses(m)) for m in networks
+            Phase("robust", trains=(m,), passes=self.passes, evidence=self._observed_for(m)) for m in networks
         )
 
     def initial_state(self, problem: Problem) -> State:
         if self.confidence_from == "inputs" and len(problem.sample_shape) != 1:
-            rule = "'peer' for images, whose pixels say little about labels"
-            advice = "Embed them with a network that never saw these labels, or leave the setting alone."
+            rule = "'peer' for images, whose pixels are no feature vectors"
+            advice = "Embed them with a network that was not trained on these labels, or use 'peer'."
             raise must_be("confidence_from", rule, self.confidence_from, advice)
         return {}
 
@@ -143,7 +171,7 @@ class Laplace(Method):
         return soft_cross_entropy(logits, targets) + self.prior_weight * prior
 
     def final_confidence(self, evidence: Evidence, state: State) -> FloatArray:
-        """The mean over the networks of the confidence that each one's features give; or the inputs'."""
+        """The mean over the networks of the confidences from their outputs; or those from the inputs."""
         estimator = self._estimator()
         if self.confidence_from == "inputs":
             each = [estimate_confidence_from_inputs(estimator, evidence)]
@@ -169,13 +197,25 @@ class Laplace(Method):
         mixed = mix(step.gather_rows(inputs), step.gather_rows(targets), step.generator)
         return step.own_rows(mixed[0]), step.own_rows(mixed[1])
 
-    def _witnesses(self, network: int) -> tuple[int, ...]:
-        """The networks whose features judge the labels that ``network`` is trained on."""
+    def _observed_for(self, network: int) -> tuple[int, ...]:
+        """The networks whose outputs give the confidences that ``network`` is trained with."""
         return () if self.confidence_from == "inputs" else (self.n_networks - 1 - network,)
 
     def _estimator(self) -> ConfidenceEstimator:
+        """The estimator with every parameter that was given; one that it does not have is an error."""
+        given = {name: value for name in _OF_ESTIMATOR if (value := getattr(self, name)) is not None}
         if not isinstance(self.confidence, str):
+            for name, value in given.items():
+                rule = "left out where 'confidence' is an object, which has its own settings"
+                raise must_be(name, rule, value)
+            if not hasattr(self.confidence, "evidence"):
+                raise must_be("confidence", "an estimator with 'evidence' and fit(X, y)", self.confidence)
             return self.confidence
-        if self.confidence == "laplace":
-            return LaplaceConfidence(self.n_neighbors, self.alpha, n_components=self.n_components)
-        return ESTIMATORS[self.confidence]()
+        if self.confidence not in ESTIMATORS:
+            rule = f"one of {', '.join(map(repr, ESTIMATORS))} or an estimator with 'evidence' and fit(X, y)"
+            raise must_be("confidence", rule, self.confidence, did_you_mean(self.confidence, ESTIMATORS))
+        kind = ESTIMATORS[self.confidence]
+        for name, value in given.items():
+            if name not in inspect.signature(kind).parameters:
+                raise must_be(name, f"left out: the estimator {self.confidence!r} does not have it", value)
+        return kind(**given)

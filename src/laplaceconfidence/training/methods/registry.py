@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
+from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.training.methods.co_teaching import CoTeaching
 from laplaceconfidence.training.methods.cross_entropy import CrossEntropy
 from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.laplace import Laplace
-from laplaceconfidence.validation import must_be
+from laplaceconfidence.validation import did_you_mean, must_be
 
 METHODS: dict[str, type[Method]] = {
     "laplace": Laplace,
@@ -20,29 +20,79 @@ METHODS: dict[str, type[Method]] = {
     "co_teaching": CoTeaching,
     "dividemix": DivideMix,
 }
+"""Every training method by the name that presets and the command line use."""
 
 
-def build_method(
-    method: str | Method, changed: Mapping[str, Any], options: Mapping[str, Any] | None
-) -> Method:
-    """The method of that name, or a method as it is.
+def build_method(method: str | Method, settings: Mapping[str, Any] | None = None) -> Method:
+    """A training method from its name and settings, or a method as it is.
 
-    ``changed`` are the classifier's own parameters that differ from their defaults, ``options`` those that
-    only this method has. Either kind fails where the method does not know it: none is silently ignored.
+    Parameters
+    ----------
+    method : str or Method
+        A name of ``METHODS``, or a method, which keeps its own settings.
+    settings : mapping of str to Any, optional
+        Settings of a method given by name. The others keep the defaults of the method's class.
+
+    Returns
+    -------
+    Method
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such method, or if it does not have one of the settings; the message names the
+        settings that it has.
     """
-    given = {**changed, **(options or {})}
     if isinstance(method, Method):
-        for name, value in given.items():
-            raise must_be(name, "left alone where 'method' is an object, which has its own settings", value)
         return method
-    if method not in METHODS:
-        close = difflib.get_close_matches(str(method), METHODS, n=3, cutoff=0.3)
-        advice = f"The closest: {', '.join(close)}." if close else ""
-        raise must_be("method", f"one of {', '.join(map(repr, METHODS))} or a Method", method, advice)
-    kind = METHODS[method]
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    for name, value in given.items():
-        if name not in known:
-            has = ", ".join(known) if known else "no settings of its own"
-            raise must_be(name, f"left out: method {method!r} does not have it", value, f"It has {has}.")
-    return kind(**given)
+    kind = METHODS[check_method_name(method)]
+    for name in settings or {}:
+        _check_setting(method, kind, name)
+    return kind(**(settings or {}))
+
+
+def change_method(method: str | Method, changes: Mapping[str, Any]) -> Method:
+    """A method with some of its settings changed.
+
+    Parameters
+    ----------
+    method : str or Method
+        The method, by name or as an object.
+    changes : mapping of str to Any
+        New values by the names of its settings.
+
+    Returns
+    -------
+    Method
+    """
+    if method == "auto":
+        rule = "given by name or as an object where its settings are changed"
+        raise must_be("method", rule, method)
+    before = build_method(method)
+    for name in changes:
+        _check_setting(type(before).__name__, type(before), name)
+    return replace(before, **changes)  # type: ignore[type-var]
+
+
+def check_method_name(name: Any) -> str:
+    """``name`` if there is a method of that name."""
+    if not isinstance(name, str) or name not in METHODS:
+        rule = f"one of {', '.join(map(repr, METHODS))} or a Method"
+        raise must_be("method", rule, name, did_you_mean(name, METHODS))
+    return name
+
+
+def settings_of(method: str | type[Method]) -> tuple[str, ...]:
+    """The names of a method's settings: the fields of its dataclass."""
+    kind = METHODS[method] if isinstance(method, str) else method
+    return tuple(field.name for field in fields(kind))  # type: ignore[arg-type]
+
+
+def _check_setting(method: str, kind: type[Method], setting: str) -> None:
+    """Raise, naming the settings that the method has, unless ``setting`` is one of them."""
+    valid = settings_of(kind)
+    if setting not in valid:
+        has = f"It has {', '.join(valid)}." if valid else "It has no settings."
+        hint = did_you_mean(setting, valid)
+        said = (f"The method {method!r} has no setting {setting!r}.", hint, has)
+        raise InvalidInputError(" ".join(part for part in said if part))

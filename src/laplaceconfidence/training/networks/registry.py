@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import math
 import warnings
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from laplaceconfidence.training.networks.inception_resnet_v2 import InceptionRes
 from laplaceconfidence.training.networks.mlp import MLP
 from laplaceconfidence.training.networks.preact_resnet18 import PreActResNet18
 from laplaceconfidence.training.networks.small_cnn import SmallCNN
-from laplaceconfidence.validation import check_integer, must_be
+from laplaceconfidence.validation import check_integer, did_you_mean, must_be
 
 Shape = tuple[int, ...]  # of one sample: (channels, height, width) or (features,)
 NetworkFactory = Callable[..., nn.Module]  # called with (n_classes, input_shape)
@@ -85,12 +84,11 @@ def _factory(spec: object) -> NetworkFactory:
         return _imported(spec)
     if isinstance(spec, str) and spec in NETWORKS:
         return NETWORKS[spec]
-    close = difflib.get_close_matches(str(spec), NETWORKS, n=3, cutoff=0.3) or list(NETWORKS)
     raise must_be(
         "network",
         f"one of {', '.join(map(repr, NETWORKS))}, 'package.module:factory', a factory or a torch.nn.Module",
         spec,
-        f"The closest: {', '.join(close)}.",
+        did_you_mean(spec, NETWORKS),
     )
 
 
@@ -103,9 +101,8 @@ def _imported(path: str) -> NetworkFactory:
         raise must_be("network", rule, path, f"Importing {module_name!r} failed: {error}.") from error
     factory = getattr(module, factory_name, None)
     if not callable(factory):
-        close = difflib.get_close_matches(factory_name, dir(module), n=3)
-        hint = f" The closest: {', '.join(close)}." if close else ""
-        raise must_be("network", rule, path, f"{module_name} has no function {factory_name!r}.{hint}")
+        advice = f"{module_name} has no function {factory_name!r}. {did_you_mean(factory_name, dir(module))}"
+        raise must_be("network", rule, path, advice)
     found: NetworkFactory = factory
     return found
 
@@ -130,8 +127,8 @@ def _check_network(network: nn.Module, n_classes: int, input_shape: Shape) -> No
         given = f"shape {tuple(logits.shape[1:])}" if isinstance(logits, Tensor) else type(logits).__name__
         raise must_be(
             "network",
-            f"one that returns {n_classes} logits a sample, one for each class",
-            f"{given} a sample",
+            f"one that returns {n_classes} logits per sample, one per class",
+            f"{given} per sample",
         )
 
 

@@ -1,31 +1,28 @@
-"""What the user of ``laplaceconfidence bench`` asked for, and its words made definite."""
+"""The arguments of ``laplaceconfidence bench``, parsed and checked."""
 
 from __future__ import annotations
 
-import difflib
-import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.transitions import DIGITS_ASYMMETRIC
 from laplaceconfidence.evaluation.noises import Noise
-from laplaceconfidence.exceptions import AdjustedSettingWarning
-from laplaceconfidence.validation import check_integer, must_be
+from laplaceconfidence.validation import check_integer, did_you_mean, must_be
 
 if TYPE_CHECKING:
-    from laplaceconfidence.training.presets import Preset
+    from laplaceconfidence.training.preset_tables import Preset
 
 ALL = "all"
 DEFAULT_NOISES = ("symmetric:0.2", "symmetric:0.5", "symmetric:0.8")
-OF_THE_MACHINE = ("device", "n_jobs", "n_workers", "checkpoint_seconds")  # settings that change no result
+WITHOUT_EFFECT = ("device", "n_jobs", "n_workers", "checkpoint_seconds")  # settings that change no result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchRequest:
-    """Everything that was said on the command line."""
+    """The arguments of the command."""
 
     source: str
     noises: tuple[str, ...] = ()
@@ -68,7 +65,7 @@ class BenchRequest:
         return chosen(self.methods, METHODS, "methods")
 
     def parsed_mapping(self, noises: Sequence[Noise]) -> dict[str, str] | None:
-        """Which class asymmetric noise takes for which; ``None`` where the classes themselves tell."""
+        """Which class asymmetric noise replaces by which; ``None`` where the class names imply it."""
         if not any(noise.kind == "asymmetric" for noise in noises):
             if self.mapping:
                 rule = "left out unless one of the noises is asymmetric"
@@ -77,10 +74,10 @@ class BenchRequest:
         if not self.mapping:
             return dict(DIGITS_ASYMMETRIC) if self.source == "digits" else None
         pairs = [text.partition("=") for text in self.mapping]
-        for text, (taken, equals, wrongly) in zip(self.mapping, pairs, strict=True):
-            if not (taken and equals and wrongly):
+        for text, (true, equals, wrong) in zip(self.mapping, pairs, strict=True):
+            if not (true and equals and wrong):
                 raise must_be("mapping", "written class=class, such as cat=dog", text)
-        return {taken: wrongly for taken, _, wrongly in pairs}
+        return {true: wrong for true, _, wrong in pairs}
 
     def _refuse_training_options(self) -> None:
         given = {
@@ -95,7 +92,7 @@ class BenchRequest:
 
 
 def chosen(text: str, known: Collection[str], parameter: str) -> tuple[str, ...]:
-    """The names in ``text``, each once, in the order in which they are known where all are wanted."""
+    """The names in ``text``, each once; all known ones for "all"."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if names == (ALL,):
         return tuple(known)
@@ -103,50 +100,80 @@ def chosen(text: str, known: Collection[str], parameter: str) -> tuple[str, ...]
         raise must_be(parameter, f"names with commas between them, or {ALL!r}", text)
     for name in names:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            advice = f"Did you mean {close[0]!r}?" if close else ""
-            raise must_be(parameter, f"among {', '.join(map(repr, known))}", name, advice)
+            rule = f"among {', '.join(map(repr, known))}"
+            raise must_be(parameter, rule, name, did_you_mean(name, known))
     return names
 
 
 def presets_by_method(name: str, methods: Sequence[str], changes: Sequence[str]) -> dict[str, Preset]:
-    """The preset as each method takes it: without what only others have."""
+    """The preset as each method uses it.
+
+    Parameters
+    ----------
+    name : str
+        Name or path of the preset. Its ``[method]`` settings are used for the method that they are for; the
+        others keep their own defaults.
+    methods : sequence of str
+        The methods that are compared.
+    changes : sequence of str
+        Changes such as "rounds=5" for all methods and "laplace.n_neighbors=10" for one.
+
+    Returns
+    -------
+    dict of str to Preset
+        By method.
+    """
     from laplaceconfidence.training.presets import load_preset
 
-    return {
-        method: load_preset(name, _changes_for(method, changes), overrides={"method": method})
-        for method in methods
-    }
+    for change in changes:
+        _check_change(change, methods)
+    return {method: load_preset(name, _changes_for(method, changes), method=method) for method in methods}
 
 
 def recorded(preset: Preset) -> dict[str, Any]:
-    """The settings of a method that its results depend on, seeds aside."""
+    """The settings of a method that its results depend on, without the seed."""
     settings: dict[str, Any] = preset.training.model_dump(mode="json", exclude_none=True)
-    return {name: value for name, value in settings.items() if name not in (*OF_THE_MACHINE, "random_state")}
+    kept = {name: value for name, value in settings.items() if name not in (*WITHOUT_EFFECT, "random_state")}
+    own = {f"method.{name}": value for name, value in preset.method.items() if name != "name"}
+    return kept | own
+
+
+def _check_change(change: str, methods: Sequence[str]) -> None:
+    """Raise for settings that other options give, and for settings of a method that is not named."""
+    from laplaceconfidence.training.methods.registry import METHODS, settings_of
+    from laplaceconfidence.training.preset_tables import TrainingPreset
+
+    key = change.partition("=")[0].strip()
+    head, _, rest = key.partition(".")
+    given_by = {
+        "random_state": "--seeds",
+        "method": "--methods",
+        "method.name": "--methods",
+        "noise": "--noise",
+    }
+    if option := given_by.get(key) or given_by.get(head if head == "noise" else ""):
+        raise must_be("set", f"about other settings: this one is given by {option}", change)
+    if head in METHODS and head not in methods:
+        raise must_be("set", f"about methods that are compared ({', '.join(methods)})", change)
+    setting = rest if head == "method" else key
+    if head != "method" and (head in METHODS or key in TrainingPreset.model_fields):
+        return
+    if owners := [method for method in methods if setting in settings_of(method)]:
+        advice = f"Write {' or '.join(f'{owner}.{setting}' for owner in owners)}."
+        raise must_be("set", "written with the name of the method for a method's own setting", change, advice)
+    if head == "method":
+        raise must_be("set", "written with the name of a method instead of 'method'", change)
 
 
 def _changes_for(method: str, changes: Sequence[str]) -> list[str]:
-    """The changes of ``--set`` that concern a method; what only others have is left out, and told."""
+    """The changes of ``--set`` for one method, as ``load_preset`` takes them."""
     from laplaceconfidence.training.methods.registry import METHODS
 
-    settings_of = {name: {one.name for one in fields(kind)} for name, kind in METHODS.items()}  # type: ignore[arg-type]
-    foreign = set().union(*settings_of.values()) - settings_of[method]
-    kept = []
-    for change in changes:
-        key = change.partition("=")[0].strip()
-        head, dot, _ = key.partition(".")
-        if key in ("random_state", "method") or head == "noise":
-            given_by = {"random_state": "--seeds", "method": "--methods"}.get(key, "--noise")
-            raise must_be("set", f"about other settings: this one is given by {given_by}", change)
-        if dot and head in METHODS:
-            if head == method:
-                kept.append(change.strip().removeprefix(f"{head}."))
-        elif key in foreign:
-            warnings.warn(
-                f"'{key}' is left out for {method!r}, which does not have it.",
-                AdjustedSettingWarning,
-                stacklevel=2,
-            )
-        else:
-            kept.append(change)
-    return kept
+    found = []
+    for change in (change.strip() for change in changes):
+        head, dot, rest = change.partition(".")
+        if not dot or head not in METHODS:
+            found.append(change)
+        elif head == method:
+            found.append(f"method.{rest}")
+    return found

@@ -1,4 +1,4 @@
-"""What a training run reached, for people to read."""
+"""The summary of a training run on the console."""
 
 from __future__ import annotations
 
@@ -10,9 +10,19 @@ from rich.console import Console
 from rich.text import Text
 
 from laplaceconfidence.cli.console import output, plain_table, shown
-from laplaceconfidence.cli.training_data import PreparedData
-from laplaceconfidence.cli.training_folder import SKIPPED_FILE
+from laplaceconfidence.cli.train.data import PreparedData
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.run_files import (
+    BEST_CHECKPOINT,
+    CHECKPOINTS,
+    CONFIDENCES,
+    METRICS,
+    PREDICTIONS,
+    REFINED_LABELS,
+    SETTINGS,
+    SKIPPED_IMAGES,
+    SOURCE,
+)
 
 if TYPE_CHECKING:
     from laplaceconfidence.training.classifier import RobustClassifier
@@ -21,36 +31,36 @@ MOST_SKIPPED = 10
 
 
 def show_training_summary(classifier: RobustClassifier, data: PreparedData, folder: Path) -> None:
-    """How good the classifier is, what became of the labels, what was left out, where the files are."""
+    """Print the accuracies, how many labels were changed, the images left out and the files written."""
     console = output()
     console.print()
     _show_accuracies(console, classifier, data)
-    for sentence in _about_labels(classifier, data):
+    for sentence in _label_sentences(classifier, data):
         console.print(sentence, soft_wrap=True)
     if data.skipped:
         _show_skipped(console, data, folder)
     console.print()
     console.print(Text.assemble("Written to ", (f"{folder}/", "bold"), ":"), soft_wrap=True)
     for name, meaning in (
-        ("refined_labels.parquet", "every label: given, how far to trust it, refined"),
-        ("predictions.parquet", "class probabilities of every sample"),
-        ("checkpoints/best.pt", "the networks of the chosen round"),
-        ("metrics.jsonl", "what was measured, a line a round"),
-        ("confidences/", "the confidences of every round"),
-        ("settings.json", "every setting; source.json says what it was trained on"),
+        (REFINED_LABELS, "every label: given, its confidence, refined"),
+        (PREDICTIONS, "class probabilities of every sample"),
+        (f"{CHECKPOINTS}/{BEST_CHECKPOINT}", "the networks of the chosen round"),
+        (METRICS, "what was measured, one line per round"),
+        (f"{CONFIDENCES}/", "the confidences of every round"),
+        (SETTINGS, f"every setting; {SOURCE} has the source of the data"),
     ):
         console.print(f"  [bold]{name:<23}[/bold] {meaning}")
 
 
 def _show_accuracies(console: Console, classifier: RobustClassifier, data: PreparedData) -> None:
     summary = classifier.summary_
-    said = f"Trained {summary['rounds']} rounds; round {summary['chosen_round']} is kept"
+    text = f"Trained {summary['rounds']} rounds; round {summary['chosen_round']} is kept"
     if "validation_accuracy" in summary:
-        said += f", which agrees with {summary['validation_accuracy']:.1%} of the given labels held out"
-    console.print(Text(said + ".", style="bold"), soft_wrap=True)
+        text += f", which agrees with {summary['validation_accuracy']:.1%} of the given labels held out"
+    console.print(Text(text + ".", style="bold"), soft_wrap=True)
     if not data.tests:
         return
-    table = plain_table("Accuracy on data that nothing was chosen by", "test set", "", "accuracy:")
+    table = plain_table("Accuracy on test data, which nothing was chosen by", "test set", "", "accuracy:")
     for name in data.tests:
         seen = summary.get("further_tests", {}).get(name, summary)
         chosen = seen["test_accuracy_of_chosen_round"]
@@ -63,32 +73,32 @@ def _show_accuracies(console: Console, classifier: RobustClassifier, data: Prepa
     console.print()
 
 
-def _about_labels(classifier: RobustClassifier, data: PreparedData) -> list[str]:
+def _label_sentences(classifier: RobustClassifier, data: PreparedData) -> list[str]:
     dataset = data.train
     names = np.array([*dataset.class_names, None], dtype=object)
     given, refined = names[dataset.labels], classifier.refined_labels_.astype(object)
     labeled = dataset.labels != MISSING
     n_labeled, n_changed = int(labeled.sum()), int(np.sum((given != refined)[labeled]))
-    trust = float(np.nanmean(classifier.confidence_))
-    said = [
+    mean_confidence = float(np.nanmean(classifier.confidence_))
+    sentences = [
         f"The refined labels differ from {n_changed:,} of {n_labeled:,} given ones "
-        f"({n_changed / n_labeled:.1%}); mean confidence {trust:.2f}."
+        f"({n_changed / n_labeled:.1%}); mean confidence {mean_confidence:.2f}."
     ]
     if (truth := dataset.true_labels) is not None:
         known = labeled & (truth != MISSING)
         before = float(np.mean((given == names[truth])[known]))
         after = float(np.mean((refined == names[truth])[known]))
-        said.append(
+        sentences.append(
             f"According to the true labels {before:.1%} of the given and {after:.1%} of the refined labels "
-            "are right."
+            "are correct."
         )
-    return said
+    return sentences
 
 
 def _show_skipped(console: Console, data: PreparedData, folder: Path) -> None:
     n = len(data.skipped)
     console.print(
-        f"\n{n:,} images could not be decoded and were left out ({folder / SKIPPED_FILE}):", soft_wrap=True
+        f"\n{n:,} images could not be decoded and were left out ({folder / SKIPPED_IMAGES}):", soft_wrap=True
     )
     for image in data.skipped[:MOST_SKIPPED]:
         console.print(Text(f"  {image.path}"), soft_wrap=True)

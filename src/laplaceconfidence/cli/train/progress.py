@@ -1,4 +1,4 @@
-"""How far a training run is: round, loss, confidence, accuracies, time left."""
+"""Progress of a training run on the console: round, loss, confidence, accuracies, time left."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
-from laplaceconfidence.cli.console import notices
+from laplaceconfidence.cli.console import duration, notices
 from laplaceconfidence.cli.progress import UNSEEN, WORDS
 from laplaceconfidence.stages import observing
+from laplaceconfidence.training.progress import measured_text
 
-_RECENT = 5  # rounds that the time left is reckoned from
+_RECENT = 5  # rounds that the time left is computed from
 
 
 @dataclass(slots=True)
@@ -25,8 +26,8 @@ class _Stage:
     done: int = 0
 
 
-class TrainingProgress:
-    """Listens to the stages and rounds of a run; shows bars on a terminal and a line a round elsewhere."""
+class RoundDisplay:
+    """Shows the stages and rounds of a run: bars on a terminal, one line per round elsewhere."""
 
     def __init__(self, console: Console, bars: Progress | None) -> None:
         self._console, self._bars = console, bars
@@ -37,7 +38,7 @@ class TrainingProgress:
         self._seconds: list[float] = []
         self._since = time.monotonic()
 
-    # Stages: one line for the rounds, one for what is being done, so that nothing jumps
+    # Stages: one line for the rounds and one for the current stage, so that lines keep their places
 
     def started(self, name: str, total: int | None) -> None:
         if name == "training":
@@ -76,40 +77,19 @@ class TrainingProgress:
         now = time.monotonic()
         self._seconds, self._since = [*self._seconds, now - self._since][-_RECENT:], now
         left = (self._rounds - record["round"]) * sum(self._seconds) / len(self._seconds)
-        measured = ", ".join([*measures(record), *([f"{duration(left)} left"] if left else [])])
+        measured = ", ".join([*measured_text(record), *([f"{duration(left)} left"] if left else [])])
         if self._bars is not None and self._rounds_line is not None:
             self._bars.update(self._rounds_line, measured=measured)
         else:
             self._console.print(f"Round {record['round']}/{self._rounds}: {measured}", soft_wrap=True)
 
 
-def measures(record: Mapping[str, Any]) -> list[str]:
-    """What was measured in a round, in words."""
-    losses = [phase["loss"] for phase in record["phases"]]
-    trust = [phase["mean_confidence"] for phase in record["phases"] if "mean_confidence" in phase]
-    said = [f"loss {sum(losses) / len(losses):.3f}"] if losses else []
-    said += [f"confidence {sum(trust) / len(trust):.2f}"] if trust else []
-    for name, word in (("validation_accuracy", "validation"), ("test_accuracy", "test")):
-        if name in record:
-            said.append(f"{word} {record[name]:.1%}")
-    return said
-
-
-def duration(seconds: float) -> str:
-    """A time that people can take in: "40 s", "12 min", "3.5 h"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 90 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
-
-
 @contextmanager
-def showing_training() -> Iterator[TrainingProgress]:
+def showing_training() -> Iterator[RoundDisplay]:
     """Show the stages inside; the yielded object is a listener for ``RobustClassifier.fit``."""
     console = notices()
     if not console.is_terminal:
-        progress = TrainingProgress(console, None)
+        progress = RoundDisplay(console, None)
         with observing(progress):
             yield progress
         return
@@ -122,6 +102,6 @@ def showing_training() -> Iterator[TrainingProgress]:
         console=console,
         transient=True,
     )
-    progress = TrainingProgress(console, bars)
+    progress = RoundDisplay(console, bars)
     with bars, observing(progress):
         yield progress

@@ -1,4 +1,4 @@
-"""``laplaceconfidence bench``: every estimator and every method on your data, from a shell."""
+"""The command ``laplaceconfidence bench``."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ Every confidence estimator on embeddings of yours, under three rates of noise:
 Two of them, under noise of another kind:
 [cyan]laplaceconfidence bench digits --noise asymmetric:0.4 --estimators laplace,knn-vote[/cyan]
 
-How well they find the mistakes that are really there, where true labels are known:
+How well they find the mistakes in the given labels, where true labels are known:
 [cyan]laplaceconfidence bench reviews.parquet --noise none --true-label verified[/cyan]
 
 Training methods in one loop, a quarter of the samples set aside as a test:
 [cyan]laplaceconfidence bench photos/ --methods cross_entropy,dividemix,laplace --test-share 0.25[/cyan]
 
-The paper's setting; it takes days. After Ctrl-C the same command goes on:
+The paper's setting; it takes days. After Ctrl-C the same command resumes it:
 [cyan]laplaceconfidence bench cifar10 --methods all --preset cifar10-sym50 --noise symmetric:0.5[/cyan]
 """
 
@@ -81,7 +81,7 @@ def bench(
         str | None,
         word(
             GRID,
-            "Training methods by name, or all: laplace, cross_entropy, co_teaching, dividemix.",
+            "Training methods by name, or all (laplaceconfidence train --methods lists them).",
             metavar="<a,b,...>",
         ),
     ] = None,
@@ -89,8 +89,8 @@ def bench(
         list[str] | None,
         word(
             GRID,
-            "For asymmetric noise: which class is taken for which. Known for digits and CIFAR. Repeat it for "
-            "several.",
+            "For asymmetric noise: which class is replaced by which. Known for digits and CIFAR. Repeat it "
+            "for several.",
             metavar="<class=class>",
         ),
     ] = None,
@@ -98,7 +98,8 @@ def bench(
         str | None,
         word(
             SETTINGS,
-            "Settings of the training methods, as for train. The noise in it does not count here.",
+            "Settings of the training methods, as for train. Its noise is not used here; methods that it is "
+            "not for keep their own defaults.",
             "--preset",
             "-p",
         ),
@@ -107,7 +108,7 @@ def bench(
         list[str] | None,
         word(
             SETTINGS,
-            "Change a setting of the preset for all methods that have it (rounds=20), or for one "
+            "Change a setting that all methods share (rounds=20), or one of a method's own "
             "(laplace.n_neighbors=10). Repeat it for several.",
             "--set",
             "-s",
@@ -142,8 +143,8 @@ def bench(
         Path | None,
         word(
             RUN,
-            "Folder of the bench. Default: laplaceconfidence-bench-<name of the source>. A bench that is "
-            "there goes on.",
+            "Folder of the bench. Default: laplaceconfidence-bench-<name of the source>. A bench in it "
+            "is resumed.",
             "--out",
             "-o",
         ),
@@ -151,14 +152,14 @@ def bench(
 ) -> None:
     """Compare estimators and training methods on your data.
 
-    The labels are taken for the truth (the true labels, where there are some), noise is put into them, and
-    every estimator and every method is measured under every noise with every seed. Leaves a folder with every
-    result and tables for people, spreadsheets and papers.
+    The labels are taken as correct (the true labels, where there are some), noise is put into them, and
+    every estimator and every method is measured under every noise with every seed. Writes a folder with every
+    result and tables as Markdown, CSV and LaTeX.
     """
     with report_errors():
-        from laplaceconfidence.cli.bench_request import BenchRequest
-        from laplaceconfidence.cli.bench_run import run_bench
-        from laplaceconfidence.cli.bench_summary import show_bench
+        from laplaceconfidence.cli.bench.request import BenchRequest
+        from laplaceconfidence.cli.bench.run import run_bench
+        from laplaceconfidence.cli.bench.summary import show_bench
 
         request = BenchRequest(
             source=source,
@@ -192,7 +193,7 @@ def bench(
         if was_stopped:
             notices().print(
                 f"[bold]Stopped[/bold] as asked. {len(run.done):,} of {len(run.cells):,} cells are done and "
-                f"saved in {run.folder}. To go on, give the same command again.",
+                f"saved in {run.folder}. To resume it, give the same command again.",
                 soft_wrap=True,
             )
             raise typer.Exit(130)

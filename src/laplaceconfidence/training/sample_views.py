@@ -38,7 +38,7 @@ FEATURE_VIEWS: dict[str, Callable[[], Augmentation]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Views:
+class SampleViews:
     """How inputs are augmented and normalized. Shapes: images (b, c, h, w), feature vectors (b, d)."""
 
     weak: Augmentation

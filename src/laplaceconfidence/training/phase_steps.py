@@ -1,18 +1,21 @@
-"""The steps of a phase, one after the other: which samples, which inputs, which random numbers."""
+"""The steps of a phase: which samples make up each batch, their inputs, and the random numbers of each step.
+
+Batches are a function of the seed, the same in every process.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import count
 
 import torch
 from torch import Tensor
 
-from laplaceconfidence.training.batches import endless_batches, shuffled_batches
 from laplaceconfidence.training.methods.interface import Phase, Plan, Problem
-from laplaceconfidence.training.progress import Progress
+from laplaceconfidence.training.progress import TrainingProgress
 from laplaceconfidence.training.seeds import derived_generator, derived_seed
 from laplaceconfidence.training.step import Batch, Step
-from laplaceconfidence.training.task import Task
+from laplaceconfidence.training.task import TrainingTask
 
 
 def index_batches(phase: Phase, plan: Plan, batch_size: int, seed: int) -> dict[str, list[Tensor]]:
@@ -30,9 +33,9 @@ def index_batches(phase: Phase, plan: Plan, batch_size: int, seed: int) -> dict[
 
 
 def steps(
-    task: Task,
+    task: TrainingTask,
     problem: Problem,
-    progress: Progress,
+    progress: TrainingProgress,
     phase: Phase,
     plan: Plan,
     batches: Mapping[str, list[Tensor]],
@@ -79,3 +82,35 @@ def steps(
             generator=generator,
             team=team,
         )
+
+
+def split_into_batches(rows: Tensor, batch_size: int) -> list[Tensor]:
+    """Consecutive batches of ``rows``; a last one below an eighth of ``batch_size`` joins the one before it.
+
+    Batch normalization cannot take a batch of one, and every process needs a share of each batch.
+    """
+    batches = list(torch.split(rows, batch_size))
+    if len(batches) > 1 and len(batches[-1]) < max(2, batch_size // 8):
+        tail = batches.pop()
+        batches[-1] = torch.cat([batches[-1], tail])
+    return batches
+
+
+def shuffled_batches(rows: Tensor, batch_size: int, seed: int, *, passes: int) -> list[Tensor]:
+    """``passes`` times all rows, every time in another order."""
+    return [batch for turn in range(passes) for batch in _one_pass(rows, batch_size, seed, turn)]
+
+
+def endless_batches(rows: Tensor, batch_size: int, seed: int, *, n_batches: int) -> list[Tensor]:
+    """As many batches as are needed, going over the rows again and again."""
+    batches: list[Tensor] = []
+    for turn in count():
+        batches += _one_pass(rows, batch_size, seed, turn)
+        if len(batches) >= n_batches:
+            break
+    return batches[:n_batches]
+
+
+def _one_pass(rows: Tensor, batch_size: int, seed: int, turn: int) -> list[Tensor]:
+    order = torch.randperm(len(rows), generator=derived_generator(seed, "pass", turn))
+    return split_into_batches(rows[order], batch_size)

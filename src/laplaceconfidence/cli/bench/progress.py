@@ -1,4 +1,4 @@
-"""How far a bench is: cells done, what the current one is doing, time left."""
+"""Progress of a bench on the console: cells done, the stage of the current one, time left."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-from laplaceconfidence.cli.console import notices
+from laplaceconfidence.cli.console import duration, notices
 from laplaceconfidence.cli.progress import UNSEEN, WORDS
-from laplaceconfidence.cli.training_progress import duration
 from laplaceconfidence.evaluation.grid import Cell, Outcome, Task
 from laplaceconfidence.evaluation.noises import Noise
 from laplaceconfidence.evaluation.tables import METRICS
@@ -20,8 +19,8 @@ from laplaceconfidence.records.bench_run import BenchRun
 from laplaceconfidence.stages import observing
 
 
-class BenchProgress:
-    """Listens to the cells of a bench and their stages: bars on a terminal, a line a cell elsewhere."""
+class BenchDisplay:
+    """Shows the cells of a bench and their stages: bars on a terminal, one line per cell elsewhere."""
 
     def __init__(self, run: BenchRun, console: Console, bars: Progress | None) -> None:
         self._console, self._bars = console, bars
@@ -53,9 +52,9 @@ class BenchProgress:
         if self._bars is not None:
             self._bars.update(self._cells_line, completed=self._n_ended, more=self._time_left())
             return
-        said = [scores_text(outcome), self._time_left()]
+        parts = [scores_text(outcome), self._time_left()]
         self._console.print(
-            f"{self._n_ended}/{self._n_cells} {cell_text(outcome.cell)}: {'; '.join(filter(None, said))}",
+            f"{self._n_ended}/{self._n_cells} {cell_text(outcome.cell)}: {'; '.join(filter(None, parts))}",
             soft_wrap=True,
             markup=False,
         )
@@ -67,18 +66,18 @@ class BenchProgress:
             of_task.setdefault(outcome.cell.contender, []).append(seconds)
 
     def _time_left(self) -> str:
-        """By what cells of the same contender took; of contenders not seen yet, by what the others took."""
+        """From the mean time of cells of the same contender, or of the others where it has none yet."""
         means = {
             task: {name: fmean(own) for name, own in seconds.items()}
             for task, seconds in self._seconds.items()
         }
         if not self._left or any(cell.task not in means for cell in self._left):
-            return ""  # estimators say nothing about how long a training takes
+            return ""  # the time of estimators does not predict that of a training run
         usual = {task: fmean(own.values()) for task, own in means.items()}
         left = sum(means[cell.task].get(cell.contender, usual[cell.task]) for cell in self._left)
         return f"about {duration(left)} left"
 
-    # Stages of the current cell: the rounds of a training, else what is being done
+    # Stages of the current cell: the rounds of a training run, otherwise the name of the stage
 
     def started(self, name: str, total: int | None) -> None:
         if self._bars is None or name in UNSEEN:
@@ -94,15 +93,16 @@ class BenchProgress:
             self._bars.advance(self._cell_line, amount)
 
     def finished(self, name: str, seconds: float) -> None:
-        """The next stage, or the next cell, says what is being done."""
+        """The next stage, or the next cell, replaces the text."""
 
 
 def cell_text(cell: Cell) -> str:
+    """A cell in words: contender, noise and seed."""
     return f"{cell.contender}, {Noise.parse(cell.noise).title}, seed {cell.seed}"
 
 
 def scores_text(outcome: Outcome) -> str:
-    """The scores of a cell in a line."""
+    """The scores of a cell in one line."""
     if outcome.error is not None:
         return f"failed: {outcome.error}"
     metrics = [metric for metric in METRICS[outcome.cell.task] if outcome.scores.get(metric.name) is not None]
@@ -115,11 +115,11 @@ def scores_text(outcome: Outcome) -> str:
 
 
 @contextmanager
-def showing_bench(run: BenchRun) -> Iterator[BenchProgress]:
+def showing_bench(run: BenchRun) -> Iterator[BenchDisplay]:
     """Show the cells and stages inside."""
     console = notices()
     if not console.is_terminal:
-        yield BenchProgress(run, console, None)
+        yield BenchDisplay(run, console, None)
         return
     bars = Progress(
         SpinnerColumn(),
@@ -130,6 +130,6 @@ def showing_bench(run: BenchRun) -> Iterator[BenchProgress]:
         console=console,
         transient=True,
     )
-    progress = BenchProgress(run, console, bars)
+    progress = BenchDisplay(run, console, bars)
     with bars, observing(progress):
         yield progress

@@ -1,4 +1,4 @@
-"""What happens when ``laplaceconfidence bench`` runs: names, data, folder, cell after cell, tables."""
+"""A bench from the command line: request, data, folder, cell after cell, tables."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.auditing.evidence import build_case
-from laplaceconfidence.cli.bench_data import (
+from laplaceconfidence.cli.bench.data import (
     BenchData,
     data_of_estimators,
     data_of_methods,
     described,
     features_for_noisy,
 )
-from laplaceconfidence.cli.bench_progress import BenchProgress, showing_bench
-from laplaceconfidence.cli.bench_request import BenchRequest, presets_by_method, recorded
+from laplaceconfidence.cli.bench.progress import BenchDisplay, showing_bench
+from laplaceconfidence.cli.bench.request import BenchRequest, presets_by_method, recorded
 from laplaceconfidence.cli.console import count, notices
 from laplaceconfidence.cli.progress import showing_progress
 from laplaceconfidence.cli.sources import stem_of
@@ -24,7 +24,7 @@ from laplaceconfidence.data.image_files import has_image_files
 from laplaceconfidence.evaluation.confidence_cells import ConfidenceCells
 from laplaceconfidence.evaluation.grid import Cell, Scores, run_cells
 from laplaceconfidence.evaluation.training_cells import TrainingCells
-from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.exceptions import Interrupted, InvalidInputError, TrainingStopped
 from laplaceconfidence.folder_lock import FolderLock
 from laplaceconfidence.records.bench_run import (
     RUNS,
@@ -35,13 +35,17 @@ from laplaceconfidence.records.bench_run import (
     read_bench,
     write_tables,
 )
+from laplaceconfidence.stages import stage
 from laplaceconfidence.threads import available_cores
 from laplaceconfidence.validation import must_be
+
+FAILURES = (InvalidInputError, TrainingStopped)
+"""Errors that end one cell; the others are measured all the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """All that is settled before the first cell."""
+    """Everything that is known before the first cell."""
 
     record: BenchRecord
     data: BenchData
@@ -50,19 +54,32 @@ class _Plan:
 
 
 def run_bench(request: BenchRequest) -> tuple[BenchRun, bool]:
-    """Measure all cells that are not done yet and write the tables; also whether it was asked to stop."""
+    """Measure all cells that are not done yet and write the tables.
+
+    Parameters
+    ----------
+    request : BenchRequest
+        The arguments of the command.
+
+    Returns
+    -------
+    run : BenchRun
+        The bench as it is now.
+    was_stopped : bool
+        Whether it was asked to stop before all cells were done.
+    """
     folder = request.out or Path(f"laplaceconfidence-bench-{stem_of(request.source)}")
     with showing_progress():
         plan = _planned(request)
     with FolderLock(folder):
         run = open_bench(folder, plan.record)
-        _tell(run, plan)
+        _announce(run, plan)
         was_stopped = False
         try:
             if not run.is_finished:
                 with showing_bench(run) as progress:
                     _work_through(run, plan, request, progress)
-        except _interruptions(bool(plan.parameters)):
+        except (KeyboardInterrupt, Interrupted):
             was_stopped = True
         run = read_bench(folder)
         write_tables(folder, run.tables())
@@ -76,26 +93,27 @@ def _planned(request: BenchRequest) -> _Plan:
     mapping = request.parsed_mapping(noises)
     settings: dict[str, Any] = {"mapping": mapping}
     parameters: dict[str, dict[str, Any]] = {}
-    in_words: dict[str, dict[str, Any]] = {}
+    recorded_settings: dict[str, dict[str, Any]] = {}
     if methods:
-        from laplaceconfidence.cli.training_run import fitting_preset
+        from laplaceconfidence.cli.train.data import automatic_preset_for, read_source
 
-        name = request.preset or fitting_preset(request.source, request.read_options)
+        with stage("reading"):
+            dataset = read_source(request.source, request.read_options)
+        name = request.preset or automatic_preset_for(request.source, dataset, request.image_size)
         presets = presets_by_method(name, methods, request.changes)
-        data = data_of_methods(request, presets[methods[0]])
-        in_words = {method: recorded(preset) for method, preset in presets.items()}
+        data = data_of_methods(request, dataset, presets[methods[0]])
+        recorded_settings = {method: recorded(preset) for method, preset in presets.items()}
         parameters = {
-            method: preset.training.parameters() | _for_machine(request, data)
-            for method, preset in presets.items()
+            method: preset.parameters() | _for_machine(request, data) for method, preset in presets.items()
         }
-        for own in parameters.values():
-            own.pop("random_state", None)
+        for of_method in parameters.values():
+            of_method.pop("random_state", None)
         settings |= {"preset": name, "image_size": data.image_size}
     else:
         data = data_of_estimators(request)
         settings["image_size"] = data.image_size
     if estimators:
-        _check_judgeable(data)
+        _check_has_features(data)
     for noise in noises:
         noisy = noise.put_into(data.dataset, seeds[0], mapping)
         if estimators and noisy.true_labels is None:
@@ -107,12 +125,12 @@ def _planned(request: BenchRequest) -> _Plan:
         noises=tuple(noise.text for noise in noises),
         seeds=seeds,
         estimators={name: {} for name in estimators},
-        methods=in_words,
+        methods=recorded_settings,
     )
     return _Plan(record, data, parameters, mapping)
 
 
-def _check_judgeable(data: BenchData) -> None:
+def _check_has_features(data: BenchData) -> None:
     """Raise where there are neither features nor images that they could be learned from."""
     dataset = data.dataset
     if dataset.features is None and dataset.images is None and not has_image_files(dataset):
@@ -130,7 +148,7 @@ def _for_machine(request: BenchRequest, data: BenchData) -> dict[str, Any]:
     return found
 
 
-def _work_through(run: BenchRun, plan: _Plan, request: BenchRequest, progress: BenchProgress) -> None:
+def _work_through(run: BenchRun, plan: _Plan, request: BenchRequest, progress: BenchDisplay) -> None:
     confidence = ConfidenceCells(
         plan.data.dataset, plan.mapping, features_for_noisy(request, plan.data), request.n_jobs
     )
@@ -147,38 +165,24 @@ def _work_through(run: BenchRun, plan: _Plan, request: BenchRequest, progress: B
         progress.begins(cell)
         return measures[cell.task](cell)
 
-    for outcome in run_cells(run.cells, measure, done=run.done, failures=_failures(bool(plan.parameters))):
+    for outcome in run_cells(run.cells, measure, done=run.done, failures=FAILURES):
         append_outcome(run.folder, outcome)
         if training is not None and outcome.cell.task == "training" and outcome.error is None:
             training.tidy(outcome.cell)
         progress.ends(outcome)
 
 
-def _failures(trains: bool) -> tuple[type[Exception], ...]:
-    if not trains:
-        return (InvalidInputError,)
-    from laplaceconfidence.exceptions import TrainingStopped
-
-    return (InvalidInputError, TrainingStopped)
-
-
-def _interruptions(trains: bool) -> tuple[type[BaseException], ...]:
-    if not trains:
-        return (KeyboardInterrupt,)
-    from laplaceconfidence.exceptions import Interrupted
-
-    return (KeyboardInterrupt, Interrupted)
-
-
-def _tell(run: BenchRun, plan: _Plan) -> None:
-    """What is about to happen, before it takes its time."""
+def _announce(run: BenchRun, plan: _Plan) -> None:
+    """Say what is about to happen, before it takes its time."""
     dataset, test, console = plan.data.dataset, plan.data.test, notices()
     tested = "" if test is None else f", tested on {len(test):,} more"
-    start = f"Going on ({len(run.done):,} cells are done)" if run.done else "A bench"
+    start = f"Resuming ({len(run.done):,} cells are done)" if run.done else "A bench"
     console.print(
         f"{start} in [bold]{run.folder}[/bold]: {len(run.cells):,} cells on {len(dataset):,} samples of "
         f"{dataset.n_classes} classes{tested}.",
         soft_wrap=True,
     )
     if plan.data.n_skipped:
-        console.print(f"{count(plan.data.n_skipped, 'image')} left out: not to be decoded.", soft_wrap=True)
+        console.print(
+            f"{count(plan.data.n_skipped, 'image')} left out: they cannot be decoded.", soft_wrap=True
+        )

@@ -1,11 +1,11 @@
-"""What a bench found, for people to read."""
+"""The summary of a bench on the console."""
 
 from __future__ import annotations
 
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from laplaceconfidence.cli.bench_progress import cell_text
+from laplaceconfidence.cli.bench.progress import cell_text
 from laplaceconfidence.cli.console import count, notices, output, plain_table
 from laplaceconfidence.evaluation.noises import Noise
 from laplaceconfidence.evaluation.tables import TASK_TITLES, Table, verdict
@@ -15,7 +15,7 @@ MOST_FAILURES = 10
 
 
 def show_bench(run: BenchRun) -> None:
-    """Who wins, every table, what failed and where the files are."""
+    """Print the best contenders, every table, the failures and the files written."""
     console = output()
     tables = run.tables()
     for task in run.record.grid.tasks:
@@ -33,7 +33,7 @@ def show_bench(run: BenchRun) -> None:
     if failed := run.failed:
         errors = notices()
         errors.print(
-            f"\n[bold red]{count(len(failed), 'cell')} failed[/bold red]; the same command tries again:"
+            f"\n[bold red]{count(len(failed), 'cell')} failed[/bold red]; the same command repeats them:"
         )
         for outcome in failed[:MOST_FAILURES]:
             errors.print(Text(f"  {cell_text(outcome.cell)}: {outcome.error}"), soft_wrap=True)
@@ -43,7 +43,7 @@ def show_bench(run: BenchRun) -> None:
     console.print(Text.assemble("Written to ", (f"{run.folder}/", "bold"), ":"), soft_wrap=True)
     for name, meaning in (
         ("tables.md", "these tables; tables.tex for papers, tables.csv with every digit"),
-        ("results.jsonl", "every cell, a line each"),
+        ("results.jsonl", "every cell, one line each"),
         ("bench.json", "what was measured on what"),
         *((("runs/", "every training run, for: laplaceconfidence report"),) if run.record.methods else ()),
     ):
@@ -54,7 +54,7 @@ def show_bench(run: BenchRun) -> None:
 
 
 def _fitting(table: Table, width: int) -> list[list[Noise]]:
-    """The columns in groups that a line has room for; one at least, however narrow the terminal is."""
+    """The columns in groups that fit into a line; at least one each, however narrow the terminal is."""
     names = max(len(name) for name in table.contenders)
     groups: list[list[Noise]] = []
     room = 0

@@ -1,4 +1,4 @@
-"""``laplaceconfidence train``: a good classifier from labels nobody trusts, from a shell."""
+"""The command ``laplaceconfidence train``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,12 +45,12 @@ from laplaceconfidence.cli.options import (
     word,
 )
 
-_LAST_WORDS_SECONDS = 10
+_SECONDS_FOR_FIRST_PROCESS = 10
 
 EXAMPLES = """
 [bold]Examples[/bold]
 
-Photos in one sub-folder a class, all resized to 64 x 64 pixels:
+Photos in one sub-folder per class, all resized to 64 x 64 pixels:
 [cyan]laplaceconfidence train photos/ --image-size 64 --out photos-run[/cyan]
 
 The same run, after Ctrl-C or a crash: give the same command again.
@@ -57,8 +58,11 @@ The same run, after Ctrl-C or a crash: give the same command again.
 Embeddings and labels of any kind, with a tenth set aside to see how good it got:
 [cyan]laplaceconfidence train embeddings.npz --test-share 0.1[/cyan]
 
-The paper's setting for CIFAR-10 with half the labels spoiled, one setting changed:
-[cyan]laplaceconfidence train cifar10 --preset cifar10-sym50 --set noise.seed=1[/cyan]
+The paper's settings for CIFAR-10 with 50% noise, two of them changed:
+[cyan]laplaceconfidence train cifar10 --preset cifar10-sym50 --set noise.seed=1 --set method.warmup=10[/cyan]
+
+Another method, with one of its settings:
+[cyan]laplaceconfidence train photos/ --method dividemix --set method.unlabelled_weight=0[/cyan]
 
 Your own network, on two GPUs:
 [cyan]torchrun --nproc-per-node 2 -m laplaceconfidence train photos/ --network my_package.nets:small[/cyan]
@@ -70,11 +74,39 @@ def _show_presets(wanted: bool) -> None:
         with report_errors():
             from laplaceconfidence.training.presets import load_preset, preset_names
 
-            table = plain_table("Presets", "name", "what it is")
+            table = plain_table("Presets", "name", "description")
             for name in preset_names():
                 table.add_row(name, load_preset(name).description)
             output().print(table)
         raise typer.Exit
+
+
+def _show_methods(wanted: bool) -> None:
+    if wanted:
+        with report_errors():
+            from laplaceconfidence.training.methods.registry import METHODS
+
+            table = plain_table("Training methods", "name", "setting", "default")
+            for name, kind in METHODS.items():
+                settings = [(field.name, str(field.default)) for field in fields(kind)]  # type: ignore[arg-type]
+                for number, (setting, default) in enumerate(settings or [("(no settings)", "")]):
+                    table.add_row(name if number == 0 else "", setting, default)
+            output().print(table)
+        raise typer.Exit
+
+
+def _show_networks(wanted: bool) -> None:
+    if wanted:
+        with report_errors():
+            from laplaceconfidence.training.networks.registry import NETWORKS
+
+            output().print("\n".join(NETWORKS))
+        raise typer.Exit
+
+
+def _listing(name: str, show: Callable[[bool], None], panel: str, help: str) -> Any:
+    """An option that prints a list and ends the command."""
+    return typer.Option(name, callback=show, is_eager=True, help=help, rich_help_panel=panel)
 
 
 def train(
@@ -83,8 +115,8 @@ def train(
         str | None,
         word(
             SETTINGS,
-            "Settings by name (see --presets), or a TOML file of yours. By default a small one that fits the "
-            "data.",
+            "Settings by name (--presets lists them), or a TOML file of yours. By default selected by the "
+            "shape of the data.",
             "--preset",
             "-p",
         ),
@@ -93,22 +125,13 @@ def train(
         list[str] | None,
         word(
             SETTINGS,
-            "Change a setting of the preset: batch_size=64, noise.rate=0.4. Repeat it for several.",
+            "Change a setting: batch_size=64, method.warmup=10, noise.rate=0.4. Repeat it for several.",
             "--set",
             "-s",
             metavar="<key=value>",
         ),
     ] = None,
-    presets: Annotated[
-        bool,
-        typer.Option(
-            "--presets",
-            callback=_show_presets,
-            is_eager=True,
-            help="List the presets.",
-            rich_help_panel=SETTINGS,
-        ),
-    ] = False,
+    presets: Annotated[bool, _listing("--presets", _show_presets, SETTINGS, "List the presets.")] = False,
     label: Label = None,
     features: Features = None,
     labels: Labels = None,
@@ -129,19 +152,26 @@ def train(
         ),
     ] = None,
     test_share: TestShare = None,
-    method: Annotated[str | None, word(METHOD, "laplace, cross_entropy, co_teaching or dividemix.")] = None,
-    network: Annotated[
+    method: Annotated[
         str | None,
         word(
             METHOD,
-            "small_cnn, preact_resnet18, inception_resnet_v2, mlp, or package.module:factory of yours.",
+            "Training method by name (--methods lists them). Where the preset is for another one, the method "
+            "keeps its own defaults.",
         ),
     ] = None,
+    methods: Annotated[
+        bool, _listing("--methods", _show_methods, METHOD, "List the training methods and their settings.")
+    ] = False,
+    network: Annotated[
+        str | None,
+        word(METHOD, "Network by name (--networks lists them), or package.module:factory of yours."),
+    ] = None,
+    networks: Annotated[bool, _listing("--networks", _show_networks, METHOD, "List the networks.")] = False,
     rounds: Annotated[int | None, whole(METHOD, "Rounds in all, warm-up included.")] = None,
-    warmup: Annotated[int | None, whole(METHOD, "Rounds of plain training first.")] = None,
-    batch_size: Annotated[int | None, whole(METHOD, "Samples a step.")] = None,
-    learning_rate: Annotated[float | None, real(METHOD, "Learning rate at the start.")] = None,
-    seed: Annotated[int | None, counted(METHOD, "Seed of all that is random in training.")] = None,
+    batch_size: Annotated[int | None, whole(METHOD, "Samples per step.")] = None,
+    learning_rate: Annotated[float | None, real(METHOD, "Learning rate of the first round.")] = None,
+    seed: Annotated[int | None, counted(METHOD, "Seed of everything that is random in training.")] = None,
     device: Annotated[str | None, word(MACHINE, DEVICE)] = None,
     precision: Annotated[str | None, word(MACHINE, "float32, bfloat16 or float16.")] = None,
     workers: Annotated[
@@ -161,24 +191,21 @@ def train(
         bool,
         word(
             RUN,
-            "Insist on going on with the run in the folder (an unfinished one goes on by itself).",
+            "Fail unless the folder holds a run to resume (an unfinished one is resumed anyway).",
             "--resume",
         ),
     ] = False,
     overwrite: Annotated[bool, word(RUN, "Replace the run in the folder.", "--overwrite")] = False,
     tensorboard: Annotated[bool, word(RUN, "Log for TensorBoard, too.", "--tensorboard")] = False,
 ) -> None:
-    """Train a classifier on labels nobody trusts.
+    """Train a classifier on labels of which some are wrong.
 
-    Finds out during training how far each label is to be believed, and learns from the images what the
-    others should be. Leaves a folder with the networks, the confidence of every label and the labels as they
-    should be.
+    Estimates during training how likely each label is correct, and trains on predictions where it is not.
+    Writes a folder with the networks, the confidence of every label and the refined labels.
     """
     settings = {
-        "method": method,
         "network": network,
         "rounds": rounds,
-        "warmup": warmup,
         "batch_size": batch_size,
         "learning_rate": learning_rate,
         "random_state": seed,
@@ -190,13 +217,14 @@ def train(
         from laplaceconfidence.cli.errors import check_torch
 
         check_torch("Training")
-        from laplaceconfidence.cli.training_run import TrainingRequest, run_training
+        from laplaceconfidence.cli.train.run import TrainingRequest, run_training
         from laplaceconfidence.exceptions import Interrupted
 
         request = TrainingRequest(
             source=source,
             preset=preset,
             changes=tuple(set_ or ()),
+            method=method,
             settings={name: value for name, value in settings.items() if value is not None},
             read_options=read_options(
                 label=label,
@@ -223,7 +251,7 @@ def train(
             run_training(request, notes)
         except Interrupted as stopped:
             notices().print(f"[bold]Stopped[/bold] as asked. Everything so far is saved in {stopped.folder}.")
-            notices().print("To go on, give the same command again" + _same_command(), soft_wrap=True)
+            notices().print("To resume it, give the same command again" + _same_command(), soft_wrap=True)
             raise typer.Exit(130) from None
 
 
@@ -231,14 +259,14 @@ train.__doc__ = f"{inspect.cleandoc(train.__doc__ or '')}\n{EXAMPLES}"
 
 
 def _same_command() -> str:
-    """The command of this process, without what would start the run anew."""
+    """The command of this process, without the option that would start the run anew."""
     words = [word for word in sys.argv[1:] if word != "--overwrite"]
     return f":\n  laplaceconfidence {shlex.join(words)}" if words[:1] == ["train"] else "."
 
 
 @contextlib.contextmanager
 def _quiet_unless_first() -> Iterator[None]:
-    """Of several processes that torchrun started, only the first one speaks; tracebacks of all are shown."""
+    """Of several processes that torchrun started, only the first one prints; tracebacks of all are shown."""
     if os.environ.get("RANK", "0") == "0":
         yield
         return
@@ -247,6 +275,6 @@ def _quiet_unless_first() -> Iterator[None]:
         try:
             yield
         except typer.Exit:
-            # torchrun ends all processes when one fails: the first must get to say why.
-            time.sleep(_LAST_WORDS_SECONDS)
+            # torchrun ends all processes when one fails: the first needs time to print why.
+            time.sleep(_SECONDS_FOR_FIRST_PROCESS)
             raise

@@ -38,7 +38,7 @@ class HeadedNetwork(nn.Module):
         return Outputs(logits, features, {name: head(features) for name, head in self.heads.items()})
 
 
-class Network:
+class TrainedNetwork:
     """One of the networks that are trained. Calling it gives logits; ``outputs`` gives everything.
 
     ``module`` is the plain module: averaged teachers and meta-gradients work on its parameters. Forward

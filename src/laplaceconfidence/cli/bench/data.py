@@ -1,4 +1,4 @@
-"""What ``laplaceconfidence bench`` measures on: read once, decoded, and described in a few words."""
+"""The data of ``laplaceconfidence bench``: read once, decoded, and described for the record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from laplaceconfidence.cli.bench_request import BenchRequest
+from laplaceconfidence.cli.bench.request import BenchRequest
 from laplaceconfidence.cli.sources import (
     ImageOptions,
     full_path,
@@ -23,7 +23,7 @@ from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import must_be
 
 if TYPE_CHECKING:
-    from laplaceconfidence.training.presets import Preset
+    from laplaceconfidence.training.preset_tables import Preset
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,13 +58,14 @@ def data_of_estimators(request: BenchRequest) -> BenchData:
     return BenchData(dataset, n_skipped=skipped, image_size=request.image_size)
 
 
-def data_of_methods(request: BenchRequest, preset: Preset) -> BenchData:
-    """The data for a bench that trains: with a test part."""
-    from laplaceconfidence.cli.training_data import TrainingSource, prepare
+def data_of_methods(request: BenchRequest, dataset: NoisyDataset, preset: Preset) -> BenchData:
+    """The data for a bench that trains: ``dataset`` as ``read_source`` gave it, and a test part."""
+    from laplaceconfidence.cli.train.data import TrainingSource, prepare
 
     has_test = request.test is not None or request.test_share is not None
     image_size = preset.data.image_size if request.image_size is None else request.image_size
     prepared = prepare(
+        dataset,
         TrainingSource(
             source=request.source,
             read_options=request.read_options,
@@ -72,7 +73,7 @@ def data_of_methods(request: BenchRequest, preset: Preset) -> BenchData:
             test_share=request.test_share if has_test else preset.data.test_share,
             image_size=image_size,
             skip_bad=request.skip_bad,
-        )
+        ),
     )
     if not prepared.tests:
         advice = "Name test data, or set a part of the samples aside with --test-share 0.2."
@@ -82,7 +83,7 @@ def data_of_methods(request: BenchRequest, preset: Preset) -> BenchData:
 
 
 def features_for_noisy(request: BenchRequest, data: BenchData) -> Any:
-    """What gives features to images: a network warmed up on the noisy labels; ``None`` if none is needed."""
+    """The function that gives images features: a network warmed up on the noisy labels; or ``None``."""
     if not needs_learned_features(data.dataset):
         return None
 
@@ -95,7 +96,7 @@ def features_for_noisy(request: BenchRequest, data: BenchData) -> Any:
 
 
 def described(request: BenchRequest, data: BenchData) -> dict[str, Any]:
-    """Where the data came from and what it was, for the record of the bench."""
+    """The source of the data and its fingerprint, for the record of the bench."""
     dataset, test = data.dataset, data.test
     found: dict[str, Any] = {
         "source": full_path(request.source),

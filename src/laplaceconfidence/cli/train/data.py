@@ -1,4 +1,4 @@
-"""What ``laplaceconfidence train`` trains and tests on: read, spoiled if a benchmark asks for it, decoded."""
+"""The data of ``laplaceconfidence train``: read, with noise if the preset says so, decoded."""
 
 from __future__ import annotations
 
@@ -11,49 +11,111 @@ import numpy as np
 
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import BadImage, decode_images, has_image_files
+from laplaceconfidence.data.images import load_image
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.data.readers import has_published_test, read_dataset
 from laplaceconfidence.data.shared_classes import with_classes_of
 from laplaceconfidence.data.webvision import is_webvision_folder, read_ilsvrc_validation
+from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.stages import stage
-from laplaceconfidence.training.presets import NoiseSettings
+from laplaceconfidence.training.preset_tables import NoiseSettings
+from laplaceconfidence.training.presets import automatic_preset
 from laplaceconfidence.validation import must_be
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingSource:
-    """What the user said about the data."""
+    """What the command line and the preset say about the data."""
 
     source: str
-    read_options: Mapping[str, Any]  # of read_dataset, as far as they were given
+    read_options: Mapping[str, Any]  # arguments of read_dataset, as far as they were given
     tests: Sequence[str] = ()
     test_share: float | None = None
     noise: NoiseSettings | None = None
     image_size: int | None = None
     skip_bad: bool = False
     n_workers: int | None = None
-    seed: int = 0  # decides which samples are set aside
+    seed: int = 0  # of the choice of samples that are set aside
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedData:
-    """What ``RobustClassifier.fit`` is handed, and what the summary wants to know."""
+    """The data for ``RobustClassifier.fit``, and the images that were left out."""
 
-    train: NoisyDataset  # without the images that were left out
-    tests: dict[str, NoisyDataset] = field(default_factory=dict)  # by what they are called
+    train: NoisyDataset
+    tests: dict[str, NoisyDataset] = field(default_factory=dict)  # by the name that the summary shows
     skipped: list[BadImage] = field(default_factory=list)
 
 
-def prepare(wanted: TrainingSource) -> PreparedData:
-    """Read and prepare everything, or say what is wrong with it."""
+def read_source(source: str, read_options: Mapping[str, Any]) -> NoisyDataset:
+    """The data set with what it is trained on: features if they were named, images if there are some.
+
+    Parameters
+    ----------
+    source : str
+        What the command was given.
+    read_options : mapping of str to Any
+        Arguments of ``read_dataset``.
+
+    Returns
+    -------
+    NoisyDataset
+        Image files are not decoded yet.
+    """
+    dataset = read_dataset(source, **read_options)
+    if "features" in read_options:
+        return replace(dataset, images=None, sources=None, source_kind=None)
+    if dataset.images is None and dataset.source_kind != "image" and dataset.features is None:
+        kind = "texts" if dataset.source_kind == "text" else "labels only"
+        advice = "Embed texts with any model and name the embeddings with --features."
+        raise must_be("source", "data with images or features", f"one with {kind}", advice)
+    return dataset
+
+
+def automatic_preset_for(source: str, dataset: NoisyDataset, image_size: int | None) -> str:
+    """The preset for data where none was named: as for ``RobustClassifier()``, by the shape of a sample."""
+    if source == "digits":  # adds the noise of the demonstration
+        return "digits"
+    return automatic_preset(_sample_shape(dataset, image_size))
+
+
+def _sample_shape(dataset: NoisyDataset, image_size: int | None) -> tuple[int, ...]:
+    if dataset.images is not None:
+        return (dataset.images.shape[-1], *dataset.images.shape[1:3])
+    if not has_image_files(dataset):
+        assert dataset.features is not None
+        return dataset.features.shape[1:]
+    if image_size is None:
+        for path in () if dataset.sources is None else dataset.sources:
+            try:
+                return (3, *load_image(str(path)).shape[:2])
+            except DataFormatError:  # decode_images reports it, or leaves it out if that was asked for
+                continue
+    side = image_size or 1
+    return (3, side, side)
+
+
+def prepare(dataset: NoisyDataset, wanted: TrainingSource) -> PreparedData:
+    """The data ready to be trained on.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        What ``read_source`` gave.
+    wanted : TrainingSource
+        Test data, noise and images as they are wanted.
+
+    Returns
+    -------
+    PreparedData
+    """
     with stage("reading"):
-        dataset = _described_by(read_dataset(wanted.source, **wanted.read_options), wanted)
         dataset, tests = _with_tests(dataset, wanted)
     if wanted.noise is not None:
         noise = wanted.noise
         dataset = add_noise(dataset, noise.kind, noise.rate, random_state=noise.seed)
-    dataset = replace(dataset, given=None)  # classes by their names from here on
+    dataset = replace(dataset, given=None)  # labels as class names from here on
     if not has_image_files(dataset):
         _refuse_image_options(dataset, wanted)
         return PreparedData(dataset, tests)
@@ -63,17 +125,6 @@ def prepare(wanted: TrainingSource) -> PreparedData:
             tests[name], bad = _decoded(test, wanted)
             skipped = skipped + bad
     return PreparedData(dataset, tests, skipped)
-
-
-def _described_by(dataset: NoisyDataset, wanted: TrainingSource) -> NoisyDataset:
-    """The data set with what it is trained on: features if they were named, images if there are some."""
-    if "features" in wanted.read_options:
-        return replace(dataset, images=None, sources=None, source_kind=None)
-    if dataset.images is None and dataset.source_kind != "image" and dataset.features is None:
-        what = "texts" if dataset.source_kind == "text" else "labels only"
-        advice = "Embed texts with any model and name the embeddings with --features."
-        raise must_be("source", "data with images or features", f"one with {what}", advice)
-    return dataset
 
 
 def _with_tests(
@@ -91,7 +142,7 @@ def _with_tests(
     ):
         of_test = {**wanted.read_options, "split": "test"}
         if not _features_lie_beside(wanted):
-            tests = {"the published test set": read_dataset(wanted.source, **of_test)}
+            tests = {"the published test set": read_source(wanted.source, of_test)}
     return dataset, {name: _verified(with_classes_of(test, dataset)) for name, test in tests.items()}
 
 
@@ -116,7 +167,7 @@ def _read_test(test: str, dataset: NoisyDataset, wanted: TrainingSource) -> Nois
     of_test = {name: value for name, value in wanted.read_options.items() if name != "split"}
     if has_published_test(test):
         of_test["split"] = "test"
-    return _described_by(read_dataset(test, **of_test), wanted)
+    return read_source(test, of_test)
 
 
 def _features_lie_beside(wanted: TrainingSource) -> bool:
@@ -125,23 +176,23 @@ def _features_lie_beside(wanted: TrainingSource) -> bool:
 
 
 def _verified(test: NoisyDataset) -> NoisyDataset:
-    """A test set by its true labels, where they are known: it is there to measure with."""
+    """A test set with its true labels, where they are known."""
     if test.true_labels is None:
         return test
     return test.with_labels(np.where(test.true_labels == MISSING, test.labels, test.true_labels))
 
 
 def _decoded(dataset: NoisyDataset, wanted: TrainingSource) -> tuple[NoisyDataset, list[BadImage]]:
-    # No worker beside the main process is one thread here.
+    # Zero worker processes means one thread here.
     n_threads = None if wanted.n_workers is None else max(1, wanted.n_workers)
     return decode_images(dataset, wanted.image_size, skip_bad=wanted.skip_bad, n_workers=n_threads)
 
 
 def _refuse_image_options(dataset: NoisyDataset, wanted: TrainingSource) -> None:
-    what = "come as arrays" if dataset.images is not None else "are not trained on"
+    how = "come as arrays" if dataset.images is not None else "are not trained on"
     if wanted.image_size is not None:
-        raise must_be("image_size", f"left out where images {what}", wanted.image_size)
+        raise must_be("image_size", f"left out where images {how}", wanted.image_size)
     if wanted.skip_bad:
-        raise must_be("skip_bad", f"left out where images {what}", True)
+        raise must_be("skip_bad", f"left out where images {how}", True)
     if wanted.n_workers is not None:
-        raise must_be("workers", f"left out where images {what}", wanted.n_workers)
+        raise must_be("workers", f"left out where images {how}", wanted.n_workers)

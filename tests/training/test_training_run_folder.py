@@ -1,18 +1,28 @@
-"""A run keeps features from the end of plain training and from its own end."""
+"""The folder of a run: checkpoints, and features from the end of the warm-up and of the run."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from small_runs import noisy_digits, quick
 
-from laplaceconfidence.training.kept_features import MOST_SAMPLES, end_of_plain_training, shown_rows
+from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.training.methods.co_teaching import CoTeaching
 from laplaceconfidence.training.methods.cross_entropy import CrossEntropy
 from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.laplace import Laplace
+from laplaceconfidence.training.run_folder import (
+    MOST_SAMPLES,
+    end_of_plain_training,
+    read_checkpoint,
+    shown_rows,
+    write_checkpoint,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guards.TrainingWarning")
 
@@ -21,14 +31,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guar
     ("method", "moment"),
     [
         (Laplace(warmup=2), (2, 0)),
-        (Laplace(warmup=0), None),  # nothing was trained before the labels were judged
+        (Laplace(warmup=0), None),  # nothing was trained before confidences were estimated
         (Laplace(warmup=9), None),  # the run ends before
         (DivideMix(warmup=3), (3, 0)),
         (CrossEntropy(), None),
         (CoTeaching(), None),
     ],
 )
-def test_plain_training_ends_where_labels_are_first_judged(
+def test_plain_training_ends_where_confidences_are_first_estimated(
     method: Method, moment: tuple[int, int] | None
 ) -> None:
     assert end_of_plain_training(method, rounds=5) == moment
@@ -46,7 +56,7 @@ def test_the_shown_samples_are_training_samples_few_and_fixed_by_the_seed() -> N
 
 def test_the_kept_features_are_those_of_plain_training_and_of_the_chosen_network(tmp_path: Path) -> None:
     X, y, _ = noisy_digits()
-    settings = {"warmup": 2, "validation_fraction": 0.0, "learning_rate_drops": ()}
+    settings = {"own": {"warmup": 2}, "validation_fraction": 0.0, "learning_rate_drops": ()}
     robust = quick(out=tmp_path / "robust", **settings).fit(X, y)
     plain = quick(rounds=2, **settings).fit(X, y)
     with np.load(tmp_path / "robust" / "features" / "after-warm-up.npz") as kept:
@@ -72,3 +82,30 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Mo
     X, y, _ = noisy_digits(60)
     quick(rounds=2).fit(X, y)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_checkpoint_comes_back_and_loads_with_plain_torch(tmp_path: Path) -> None:
+    content: dict[str, Any] = {"w": torch.arange(5.0), "history": [{"loss": 0.5, "name": "a"}], "none": None}
+    write_checkpoint(tmp_path / "a.pt", content)
+    for loaded in (read_checkpoint(tmp_path / "a.pt"), torch.load(tmp_path / "a.pt", weights_only=True)):
+        assert torch.equal(loaded["w"], content["w"])
+        assert loaded["history"] == content["history"]
+
+
+@given(st.data())
+@settings(max_examples=30, deadline=None)
+def test_no_cut_and_no_flipped_bit_of_a_checkpoint_goes_unnoticed(data: st.DataObject) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.pt"
+        write_checkpoint(path, {"w": torch.arange(50.0)})
+        whole = bytearray(path.read_bytes())
+        place = data.draw(st.integers(0, len(whole) - 1))
+        if data.draw(st.booleans()):
+            whole = whole[:place]
+        else:
+            whole[place] ^= 1 << data.draw(st.integers(0, 7))
+        path.write_bytes(bytes(whole))
+        with pytest.raises(DataFormatError, match=r"a\.pt"):
+            read_checkpoint(path)

@@ -1,0 +1,1 @@
+"""``laplaceconfidence bench``: command -> request -> run; data, progress and summary beside it."""

@@ -1,0 +1,1 @@
+"""``laplaceconfidence train``: command -> run -> RobustClassifier; data, progress and summary beside it."""

@@ -1,0 +1,255 @@
+"""A training run from the command line: settings, data, folder, training, summary."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from laplaceconfidence.cli.console import notices
+from laplaceconfidence.cli.sources import full_path, stem_of, with_full_paths
+from laplaceconfidence.cli.train.data import (
+    PreparedData,
+    TrainingSource,
+    automatic_preset_for,
+    prepare,
+    read_source,
+)
+from laplaceconfidence.cli.train.progress import showing_training
+from laplaceconfidence.cli.train.summary import show_training_summary
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.image_files import has_image_files
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.files import replacing, write_json
+from laplaceconfidence.folder_lock import FolderLock
+from laplaceconfidence.records.training_run import write_truth
+from laplaceconfidence.run_files import ALL, SKIPPED_IMAGES, SOURCE, SUMMARY, TENSORBOARD
+from laplaceconfidence.stages import stage
+from laplaceconfidence.threads import available_cores
+from laplaceconfidence.training.classifier import RobustClassifier
+from laplaceconfidence.training.distributed import Team, join_team, leave_team
+from laplaceconfidence.training.preset_tables import Preset
+from laplaceconfidence.training.presets import load_preset
+from laplaceconfidence.training.run_folder import stored_settings
+from laplaceconfidence.training.tensorboard import TensorBoardLogger
+from laplaceconfidence.validation import must_be
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRequest:
+    """The arguments of the command."""
+
+    source: str
+    preset: str | None = None
+    changes: tuple[str, ...] = ()  # "key=value"
+    method: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)  # shared settings that have their own options
+    read_options: Mapping[str, Any] = field(default_factory=dict)
+    tests: tuple[str, ...] = ()
+    test_share: float | None = None
+    image_size: int | None = None
+    skip_bad: bool = False
+    n_workers: int | None = None
+    out: Path | None = None
+    resume: bool = False
+    overwrite: bool = False
+    tensorboard: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        return self.out or Path(f"laplaceconfidence-train-{stem_of(self.source)}")
+
+    def load_preset(self, name: str) -> Preset:
+        """The preset of that name with all changes that the command asks for."""
+        return load_preset(name, self.changes, overrides=self.settings, method=self.method)
+
+
+def run_training(request: TrainingRequest, notes: list[str]) -> None:
+    """Train as requested.
+
+    Parameters
+    ----------
+    request : TrainingRequest
+        The arguments of the command.
+    notes : list of str
+        The warnings so far, which are stored with the run.
+    """
+    folder, name = request.folder, request.preset
+    preset = None if name is None else request.load_preset(name)  # fails before anything is read
+    team = join_team()
+    try:
+        is_resumed = team.is_first and check_folder(
+            folder, resume=request.resume, overwrite=request.overwrite
+        )
+        with showing_training() as display:
+            with stage("reading"):
+                dataset = read_source(request.source, request.read_options)
+            if preset is None or name is None:
+                name = automatic_preset_for(request.source, dataset, request.image_size)
+                preset = request.load_preset(name)
+            data = prepare(dataset, _wanted(request, preset))
+            if team.is_first and request.overwrite:
+                remove_run(folder)
+            run = _Run(request, name, preset, data, notes)
+            run.announce(is_resumed=is_resumed)
+            classifier = run.classifier()
+            listeners: list[Callable[[Mapping[str, Any]], None]] = [display, run.after_round]
+            logger = TensorBoardLogger(folder / TENSORBOARD) if request.tensorboard else None
+            listeners += [logger] if logger else []
+            first, *further = data.tests or (None,)
+            classifier.fit(
+                data.train,
+                test=None if first is None else data.tests[first],
+                further_tests={test: data.tests[test] for test in further},
+                listeners=listeners,
+            )
+            if logger:
+                logger.close()
+        if team.is_first:
+            run.write_source()
+            _write_true_labels(folder, data)
+            show_training_summary(classifier, data, folder)
+    finally:
+        leave_team()
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """What the parts of one run share."""
+
+    request: TrainingRequest
+    preset_name: str
+    preset: Preset
+    data: PreparedData
+    notes: list[str]
+    source_is_written: bool = False
+
+    def announce(self, *, is_resumed: bool) -> None:
+        """Say what is about to happen, before it takes its time."""
+        dataset, console, noise = self.data.train, notices(), self.preset.noise
+        n_missing = int((dataset.labels == MISSING).sum())
+        without = f", {n_missing:,} without a label" if n_missing else ""
+        why = self.preset.description if self.request.preset else "selected by the shape of the data"
+        start = "Resuming the run" if is_resumed else "A run"
+        console.print(
+            f"{start} in [bold]{self.request.folder}[/bold]: {len(dataset):,} samples of "
+            f"{dataset.n_classes} classes{without}; preset [bold]{self.preset_name}[/bold] ({why}).",
+            soft_wrap=True,
+        )
+        if noise is not None:
+            changed = int(np.sum(dataset.labels != dataset.true_labels))
+            console.print(
+                f"[bold]For the benchmark {noise.rate:.0%} {noise.kind} noise was put into the "
+                f"labels[/bold]: {changed:,} of them are now wrong.",
+                soft_wrap=True,
+            )
+        if n_skipped := len(self.data.skipped):
+            console.print(f"{n_skipped:,} images cannot be decoded and are left out.", soft_wrap=True)
+
+    def classifier(self) -> RobustClassifier:
+        request = self.request
+        parameters = self.preset.parameters() | {"image_size": _image_size(request, self.preset)}
+        if has_image_files(self.data.train):  # too many to be kept in memory
+            parameters.setdefault("n_workers", available_cores())
+            if request.n_workers is not None:
+                parameters["n_workers"] = request.n_workers
+        return RobustClassifier(**parameters, out=request.folder)
+
+    def after_round(self, record: Mapping[str, Any]) -> None:
+        """Write ``source.json`` as soon as the folder has a round: a run that is stopped has one, too."""
+        if not self.source_is_written:
+            self.write_source()
+
+    def write_source(self) -> None:
+        """Store where the data came from; ``settings.json`` has the settings of the training."""
+        if not Team.current().is_first:
+            return
+        self.source_is_written = True
+        request, skipped = self.request, self.data.skipped
+        write_json(
+            request.folder / SOURCE,
+            {
+                "source": full_path(request.source),
+                "options": with_full_paths(request.read_options),
+                "preset": self.preset_name,
+                "preset_settings": self.preset.model_dump(mode="json", exclude_none=True),
+                "tests": [full_path(test) for test in request.tests] or list(self.data.tests),
+                "image_size": _image_size(request, self.preset),
+                "n_skipped_images": len(skipped),
+                "notes": list(self.notes),
+            },
+        )
+        if skipped:
+            with replacing(request.folder / SKIPPED_IMAGES) as temporary:
+                lines = [f"{image.path}\t{image.reason}\n" for image in skipped]
+                temporary.write_text("".join(lines), encoding="utf-8")
+
+
+def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> bool:
+    """Whether a run in the folder is resumed; an error where the options and the folder do not match."""
+    if resume and overwrite:
+        raise must_be("resume", "left out where --overwrite starts anew", resume)
+    holds_run = stored_settings(folder) is not None
+    if resume and not holds_run:
+        raise RunFolderError(
+            f"The folder {folder} holds no run to resume: leave out --resume to start one, or name the "
+            "folder of the run with --out."
+        )
+    if holds_run and not overwrite and (folder / SUMMARY).exists():
+        raise RunFolderError(
+            f"The run in {folder} is finished. Choose another folder for a new one with --out, or replace "
+            "the run with --overwrite."
+        )
+    return holds_run and not overwrite
+
+
+def remove_run(folder: Path) -> None:
+    """Remove the run in the folder, if there is one; nothing else is ever removed."""
+    if stored_settings(folder) is None:
+        return
+    with FolderLock(folder):
+        entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+        if others := sorted(entry.name for entry in entries if entry.name not in ALL):
+            raise RunFolderError(
+                f"The folder {folder} holds something that is not part of the run ({', '.join(others[:5])}) "
+                "and would be lost: choose another folder, or move it away."
+            )
+        shutil.rmtree(folder)
+
+
+def _wanted(request: TrainingRequest, preset: Preset) -> TrainingSource:
+    random_state = preset.training.random_state
+    has_test = bool(request.tests) or request.test_share is not None
+    return TrainingSource(
+        source=request.source,
+        read_options=request.read_options,
+        tests=request.tests,
+        test_share=request.test_share if has_test else preset.data.test_share,
+        noise=preset.noise,
+        image_size=_image_size(request, preset),
+        skip_bad=request.skip_bad,
+        n_workers=request.n_workers,
+        seed=0 if random_state is None else random_state,
+    )
+
+
+def _image_size(request: TrainingRequest, preset: Preset) -> int | None:
+    return preset.data.image_size if request.image_size is None else request.image_size
+
+
+def _write_true_labels(folder: Path, data: PreparedData) -> None:
+    """Store the true labels that are known, for the report."""
+    test, train = next(iter(data.tests.values()), None), data.train
+    truth = None if train.true_labels is None else _names(train, train.true_labels)
+    test_labels = None if test is None else _names(test, test.labels)
+    write_truth(folder, train.sample_ids, truth, test_labels=test_labels)
+
+
+def _names(dataset: NoisyDataset, codes: Any) -> Any:
+    return np.array([*dataset.class_names, None], dtype=object)[codes]

@@ -1,0 +1,132 @@
+"""The tables of a preset as models that check every key."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from laplaceconfidence.training.augment.cutout import Cutout
+from laplaceconfidence.training.augment.randaugment import RandAugment
+from laplaceconfidence.training.augment.weak import WeakAugment
+from laplaceconfidence.training.methods.interface import Method
+from laplaceconfidence.training.methods.registry import build_method, check_method_name
+from laplaceconfidence.training.sample_views import MaskFeatures
+from laplaceconfidence.validation import must_be
+
+_Auto = Literal["auto"]
+
+
+class Table(BaseModel):
+    """A table of a preset: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NoiseSettings(Table):
+    """Noise put into clean labels; see ``add_noise``."""
+
+    kind: Literal["symmetric", "symmetric-excluding", "asymmetric", "pair", "instance"]
+    rate: float = Field(ge=0, le=1)
+    seed: int = Field(default=0, ge=0)
+
+
+class DataSettings(Table):
+    """How the data is prepared."""
+
+    image_size: int | None = Field(default=None, ge=1)  # side in pixels that images are resized to
+    test_share: float | None = Field(default=None, gt=0, lt=1)  # share set aside before noise is added
+
+
+class _ViewSettings(Table):
+    """A view in detail: of images, or of feature vectors with ``mask``, the share of entries set to 0."""
+
+    mask: float | None = Field(default=None, ge=0, lt=1)
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Self:
+        if self.mask is not None and self.model_fields_set != {"mask"}:
+            raise ValueError("'mask' is for feature vectors and cannot be combined with other settings")
+        return self
+
+
+class WeakSettings(_ViewSettings):
+    """The weak view in detail; see ``WeakAugment``."""
+
+    padding: int = Field(default=4, ge=0)
+    flip: bool = True
+
+
+class StrongSettings(_ViewSettings):
+    """The strong view in detail; see ``RandAugment``."""
+
+    n_operations: int = Field(default=3, ge=0)
+    cutout: bool = True
+
+
+class TrainingPreset(Table):
+    """Parameters of ``RobustClassifier`` that all methods share; others keep the defaults of the class."""
+
+    network: str | None = None
+    rounds: int | _Auto | None = None
+    strong: str | StrongSettings | None = None
+    weak: str | WeakSettings | None = None
+    validation_fraction: float | None = None
+    batch_size: int | _Auto | None = None
+    optimizer: str | None = None
+    learning_rate: float | _Auto | None = None
+    momentum: float | None = None
+    weight_decay: float | None = None
+    learning_rate_drops: tuple[float, ...] | _Auto | None = None
+    drop_factor: float | None = None
+    precision: str | None = None
+    channels_last: bool | _Auto | None = None
+    compile: bool | None = None
+    eval_batch_size: int | None = None
+    feature_layer: str | None = None
+    device: str | None = None
+    n_workers: int | None = None
+    n_jobs: int | None = None
+    random_state: int | None = None
+    checkpoint_seconds: float | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """The arguments of ``RobustClassifier`` that this table states."""
+        given = {name: getattr(self, name) for name in sorted(self.model_fields_set)}
+        for name in ("weak", "strong"):
+            view = getattr(self, name)
+            if isinstance(view, _ViewSettings) and view.mask is not None:
+                given[name] = MaskFeatures(view.mask)
+            elif isinstance(view, WeakSettings):
+                given[name] = WeakAugment(padding=view.padding, flip=view.flip)
+            elif isinstance(view, StrongSettings):
+                given[name] = RandAugment(view.n_operations, Cutout() if view.cutout else None)
+        return given
+
+
+class Preset(Table):
+    """Everything that a preset states."""
+
+    description: str = ""
+    data: DataSettings = DataSettings()
+    noise: NoiseSettings | None = None
+    training: TrainingPreset = TrainingPreset()
+    method: dict[str, Any] = {}  # "name" and the settings of that method; empty if none is named
+
+    def build_method(self) -> Method | None:
+        """The training method with its settings; ``None`` if the preset names no method."""
+        if not self.method:
+            return None
+        if "name" not in self.method:
+            given = next(iter(self.method))
+            advice = (
+                f"Name it in the [method] table, or with --set method.name=laplace --set method.{given}=..."
+            )
+            raise must_be("method.name", "given where the preset states settings of a method", None, advice)
+        settings = {name: value for name, value in self.method.items() if name != "name"}
+        return build_method(check_method_name(self.method["name"]), settings)
+
+    def parameters(self) -> dict[str, Any]:
+        """The arguments of ``RobustClassifier`` that this preset states, the method among them."""
+        method = self.build_method()
+        return self.training.parameters() | ({} if method is None else {"method": method})

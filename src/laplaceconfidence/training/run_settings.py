@@ -1,0 +1,129 @@
+"""From the parameters of ``RobustClassifier`` and the data to the settings of a run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from typing import Any
+
+from torch import nn
+
+from laplaceconfidence.training.augment.protocol import Augmentation
+from laplaceconfidence.training.inputs import ImageSize, TrainingData
+from laplaceconfidence.training.methods.interface import Method
+from laplaceconfidence.training.methods.registry import build_method
+from laplaceconfidence.training.networks.registry import NetworkSpec
+from laplaceconfidence.training.presets import automatic_preset, load_preset
+from laplaceconfidence.training.settings import TrainingSettings
+from laplaceconfidence.validation import check_real
+
+AUTOMATIC = (
+    "network",
+    "method",
+    "rounds",
+    "batch_size",
+    "learning_rate",
+    "learning_rate_drops",
+    "weak",
+    "strong",
+    "channels_last",
+)
+"""Parameters of ``RobustClassifier`` that "auto" takes from the preset that suits the data."""
+
+_WHERE_THE_PRESET_HAS_NONE: dict[str, Any] = {"weak": "auto", "channels_last": False}  # "auto": by image size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunSettings:
+    """Every setting that the result of a run depends on, none of them "auto" any more."""
+
+    network: NetworkSpec
+    method: Method
+    weak: str | Augmentation
+    strong: str | Augmentation
+    feature_layer: str | None
+    validation_fraction: float
+    image_size: ImageSize
+    training: TrainingSettings
+
+    def as_dict(self) -> dict[str, Any]:
+        """Text and numbers only, for ``settings.json``."""
+        return {
+            field.name: asdict(self.training)
+            if field.name == "training"
+            else described(getattr(self, field.name))
+            for field in fields(self)
+        }
+
+
+def is_automatic(value: Any) -> bool:
+    """Whether a parameter was left to the data."""
+    return isinstance(value, str) and value == "auto"
+
+
+def resolve_settings(parameters: Mapping[str, Any], data: TrainingData, seed: int) -> RunSettings:
+    """The settings of a run; explicit parameters are taken as they are.
+
+    Parameters
+    ----------
+    parameters : mapping of str to Any
+        Parameters of ``RobustClassifier`` by name.
+    data : TrainingData
+        What is trained on: the shape of its samples selects the preset for parameters that are "auto".
+    seed : int
+        The seed of the run.
+
+    Returns
+    -------
+    RunSettings
+    """
+    resolved = dict(parameters)
+    if open_ones := [name for name in AUTOMATIC if is_automatic(parameters[name])]:
+        preset = load_preset(automatic_preset(data.samples.shape)).parameters()
+        resolved |= {name: preset.get(name, _WHERE_THE_PRESET_HAS_NONE.get(name)) for name in open_ones}
+    own = {field.name for field in fields(TrainingSettings)} - {"seed", "learning_rate_drops"}
+    drops = tuple(resolved["learning_rate_drops"])
+    fraction = check_real(resolved["validation_fraction"], "validation_fraction", at_least=0, below=1)
+    return RunSettings(
+        network=resolved["network"],
+        method=build_method(resolved["method"]),
+        weak=resolved["weak"],
+        strong=resolved["strong"],
+        feature_layer=resolved["feature_layer"],
+        validation_fraction=fraction,
+        image_size=resolved["image_size"],
+        training=TrainingSettings(
+            **{name: resolved[name] for name in own}, learning_rate_drops=drops, seed=seed
+        ),
+    )
+
+
+def described(value: Any) -> Any:
+    """A JSON-able description of a setting, the same in every process for the same setting."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [described(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): described(item) for key, item in value.items()}
+    if isinstance(value, nn.Module):
+        return {"kind": _name(type(value)), "weights": _digest(value)}
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {field.name: described(getattr(value, field.name)) for field in fields(value)}
+        return {"kind": _name(type(value)), **own}
+    if hasattr(value, "get_params"):
+        return {"kind": _name(type(value)), **described(value.get_params())}
+    return _name(value if hasattr(value, "__qualname__") else type(value))
+
+
+def _name(thing: Any) -> str:
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def _digest(module: nn.Module) -> str:
+    digest = hashlib.sha256()
+    for name, tensor in module.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]

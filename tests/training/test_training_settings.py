@@ -1,0 +1,53 @@
+"""The schedule of the learning rate."""
+
+from typing import Any
+
+import pytest
+
+from laplaceconfidence.training.presets import load_preset
+from laplaceconfidence.training.settings import TrainingSettings
+
+
+def settings(**given: Any) -> TrainingSettings:
+    others = {
+        "rounds": 10,
+        "batch_size": 32,
+        "optimizer": "sgd",
+        "learning_rate": 1.0,
+        "momentum": 0.9,
+        "weight_decay": 5e-4,
+        "learning_rate_drops": (0.75,),
+        "drop_factor": 0.1,
+        "precision": "float32",
+        "channels_last": False,
+        "compile": False,
+        "eval_batch_size": 512,
+        "seed": 0,
+    }
+    return TrainingSettings(**(others | given))
+
+
+def test_the_learning_rate_drops_as_in_the_paper() -> None:
+    preset = load_preset("cifar10-sym50").training.parameters()
+    shared = ("rounds", "learning_rate", "learning_rate_drops", "drop_factor")
+    paper = settings(**{name: preset[name] for name in shared})
+    assert [paper.learning_rate_in(r) for r in (0, 299)] == [0.01, 0.01]
+    assert paper.learning_rate_in(300) == pytest.approx(0.001)
+    assert paper.learning_rate_in(399) == pytest.approx(0.001)
+    twice = settings(rounds=10, learning_rate=1, learning_rate_drops=(4, 0.8))
+    assert [twice.learning_rate_in(r) for r in (3, 4, 8)] == pytest.approx([1, 0.1, 0.01])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rounds", 0),
+        ("optimizer", "lion"),
+        ("momentum", 1.0),
+        ("compile", "yes"),
+        ("learning_rate_drops", (0,)),
+    ],
+)
+def test_wrong_values_are_refused_by_name(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+        settings(**{name: value})
