@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "__main__": {"cli"},
     "__init__": None,  # lists the public names, wherever they live
 }
-# Results offer what comes after them: ``AuditResult.save`` writes a run folder and ``plot_*`` draw the figures
+# Results offer what comes after them: ``AuditResult.save`` writes a run folder, ``plot_*`` draw the figures
 # of the report. Only these files may do so, and only inside of functions: importing a package still loads
 # nothing to its right.
 CONVENIENCES = {"auditing/result.py": {"records", "report"}}

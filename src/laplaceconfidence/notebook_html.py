@@ -1,8 +1,8 @@
 """Pieces of HTML for what notebooks show of a result.
 
-Everything that is not ``Html`` already is escaped where it is inserted, so that a label called ``<script>`` stays
-a label. What is built here loads nothing from elsewhere and takes its text color from the notebook, so that it is
-readable on light and dark backgrounds.
+Everything that is not ``Html`` already is escaped where it is inserted, so that a label called ``<script>``
+stays a label. What is built here loads nothing from elsewhere and takes its text color from the notebook, so
+that it is readable on light and dark backgrounds.
 """
 
 from __future__ import annotations

@@ -44,9 +44,8 @@ def audit_html(result: AuditResult) -> str:
         parts.append(section(heading, _suspects(result)))
     if len(result.confused_pairs):
         parts.append(section("Most confused classes", _pairs(result)))
-    return panel(
-        _headline(result), *parts, element("div", _next(result), class_="lc-note"), note=_facts(result)
-    )
+    parts.append(_further())
+    return panel(_headline(result), *parts, note=_facts(result))
 
 
 def _headline(result: AuditResult) -> str:
@@ -81,7 +80,7 @@ def _suspects(result: AuditResult) -> Html:
     worst = result.table[result.table["is_label_issue"]].head(N_SUSPECTS)
     names = dataset.class_names
     kind = "picture" if are_pictures(dataset) else "text" if dataset.sources is not None else None
-    headings = ("id", "given", "predicted", "probability", "score", "")
+    headings: tuple[str, ...] = ("id", "given", "predicted", "probability", "score", "")
     rows = []
     for row, listed in zip(worst.index.tolist(), worst.to_dict("records"), strict=True):
         score = float(listed["label_score"])
@@ -116,6 +115,6 @@ def _pairs(result: AuditResult) -> Html:
     return table(headings, rows, numbers=("labels", "of the class"))
 
 
-def _next(result: AuditResult) -> Html:
-    code = [element("code", name) for name in (".table", ".explain(id)", ".plot_scores()", ".save(folder)")]
-    return element("span", "More: ", code[0], ", ", code[1], ", ", code[2], ", ", code[3])
+def _further() -> Html:
+    names = (".table", ".explain(id)", ".plot_scores()", ".corrected_labels()", ".save(folder)")
+    return element("div", "More: ", ", ".join(names), class_="lc-note", style="margin-top:6px")

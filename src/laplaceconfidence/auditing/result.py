@@ -157,8 +157,8 @@ class AuditResult:
         Parameters
         ----------
         folder : str or pathlib.Path
-            A folder that does not exist yet. It holds a copy of the data, except where ``audit`` read the data
-            from a file.
+            A folder that does not exist yet. It holds a copy of the data, except where ``audit`` read the
+            data from a file.
         overwrite : bool, default=False
             Whether to replace an audit that is in the folder.
 
