@@ -24,6 +24,7 @@ from laplaceconfidence.training.loop import Loop, RoundListener
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.registry import build_method
 from laplaceconfidence.training.networks.registry import NetworkSpec
+from laplaceconfidence.training.notebook import NotebookSummary
 from laplaceconfidence.training.results import final_results, summarize, write_results
 from laplaceconfidence.training.run_folder import RunFolder, stored_settings
 from laplaceconfidence.training.samples import Samples
@@ -60,7 +61,7 @@ _LOOP_PARAMETERS = (
 )
 
 
-class RobustClassifier(ClassifierMixin, BaseEstimator):
+class RobustClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):
     """Train networks on labels nobody trusts; the defaults are the paper's settings for CIFAR.
 
     Parameters
