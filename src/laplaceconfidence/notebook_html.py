@@ -23,11 +23,12 @@ _STYLE = """
 .lc-notebook .lc-heading{font-weight:600;margin:10px 0 3px}
 .lc-notebook table{border-collapse:collapse;margin:0;color:inherit;font-size:13px;border:none}
 .lc-notebook th,.lc-notebook td{padding:3px 12px 3px 0;text-align:left;vertical-align:middle;border:none;
-border-bottom:1px solid rgba(128,128,128,.3);color:inherit;background:none;max-width:28rem;white-space:normal;
-overflow-wrap:anywhere}
+border-bottom:1px solid rgba(128,128,128,.3);color:inherit;background:none;white-space:normal;
+overflow-wrap:break-word}
 .lc-notebook tbody tr{background:none}
 .lc-notebook th{font-weight:600;opacity:.75}
 .lc-notebook .lc-number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+.lc-notebook .lc-text{min-width:16rem;overflow-wrap:anywhere}
 .lc-notebook .lc-track{width:9rem;height:9px;background:rgba(128,128,128,.22);border-radius:2px}
 .lc-notebook .lc-bar{height:9px;border-radius:2px}
 .lc-notebook img{display:block;margin:0;max-width:none;background:rgba(128,128,128,.2)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.notebook import LONGEST_NAME, are_pictures, sample_html
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 N_SUSPECTS = 10
 N_PAIRS = 8
+SIDE = 48  # pixels of a picture
 
 
 def audit_html(result: AuditResult) -> str:
@@ -76,26 +77,31 @@ def _facts(result: AuditResult) -> str:
 
 
 def _suspects(result: AuditResult) -> Html:
-    dataset = result.dataset
+    dataset, names = result.dataset, result.dataset.class_names
     worst = result.table[result.table["is_label_issue"]].head(N_SUSPECTS)
-    names = dataset.class_names
-    kind = "picture" if are_pictures(dataset) else "text" if dataset.sources is not None else None
-    headings: tuple[str, ...] = ("id", "given", "predicted", "probability", "score", "")
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for row, listed in zip(worst.index.tolist(), worst.to_dict("records"), strict=True):
-        score = float(listed["label_score"])
-        cells: tuple[Any, ...] = (
+        judged = (
             shortened(str(listed["id"]), LONGEST_NAME),
             shortened(names[int(dataset.labels[row])], LONGEST_NAME),
             element("b", shortened(names[int(result.predicted[row])], LONGEST_NAME)),
-            f"{listed['predicted_probability']:.2f}",
-            f"{score:.3f}",
-            bar(score, ORANGE),
+            _decimals(listed["predicted_probability"]),
+            _decimals(listed["label_score"]),
         )
-        rows.append(cells if kind is None else (sample_html(dataset, row), *cells))
-    if kind is not None:
-        headings = (kind, *headings)
+        if are_pictures(dataset):
+            rows.append((sample_html(dataset, row, SIDE), *judged))
+        else:
+            rows.append((*judged, sample_html(dataset, row)) if dataset.sources is not None else judged)
+    headings: tuple[str, ...] = ("id", "given", "predicted", "probability", "score")
+    if are_pictures(dataset):
+        headings = ("", *headings)
+    elif dataset.sources is not None:
+        headings = (*headings, "text")
     return table(headings, rows, numbers=("probability", "score"))
+
+
+def _decimals(share: float) -> str:
+    return "< 0.001" if 0 <= share < 0.0005 else f"{share:.3f}"
 
 
 def _pairs(result: AuditResult) -> Html:

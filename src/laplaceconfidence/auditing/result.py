@@ -66,6 +66,24 @@ class AuditResult:
         """How many labels are flagged."""
         return int(self.table["is_label_issue"].sum())
 
+    def suspects(self, n: int = 10) -> pd.DataFrame:
+        """The least trustworthy flagged labels at a glance.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many at most.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The first columns of ``table`` and the text or path of the sample, if there is one; probability
+            and score are rounded to four decimals.
+        """
+        columns = ["id", "given_label", "predicted_label", "predicted_probability", "label_score"]
+        columns += [name for name in ("path", "text") if name in self.table]
+        return self.table.loc[self.table["is_label_issue"], columns].head(n).round(4)
+
     @cached_property
     def class_summary(self) -> pd.DataFrame:
         """Every class, the one with the largest share of flagged labels first."""

@@ -13,7 +13,6 @@ from laplaceconfidence.notebook_html import (
     bar,
     counted,
     element,
-    escaped,
     joined,
     panel,
     picture,
@@ -25,7 +24,7 @@ from laplaceconfidence.notebook_html import (
 MOST_CLASSES = 12
 N_SAMPLES = 8
 LONGEST_TEXT = 240  # characters
-LONGEST_NAME = 60
+LONGEST_NAME = 40
 SIDE = 72  # pixels of a picture on the page; twice as many are embedded, for fine screens
 
 
@@ -78,7 +77,7 @@ def sample_html(dataset: NoisyDataset, row: int, side: int = SIDE) -> Html:
         name = f"sample {shortened(str(dataset.sample_ids[row]), LONGEST_NAME)}"
         return picture(found.data_uri, name, side, coarse=found.is_coarse)
     if dataset.sources is not None:
-        return escaped(shortened(str(dataset.sources[row]), LONGEST_TEXT))
+        return element("div", shortened(str(dataset.sources[row]), LONGEST_TEXT), class_="lc-text")
     return Html("")
 
 

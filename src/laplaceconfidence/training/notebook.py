@@ -44,7 +44,7 @@ def classifier_html(classifier: Any) -> str:
     -------
     str
     """
-    diagram = estimator_html_repr(classifier)
+    diagram: str = estimator_html_repr(classifier)
     if not hasattr(classifier, "summary_"):
         return diagram
     return training_html(classifier) + diagram
@@ -104,13 +104,12 @@ def _chart(lines: Mapping[str, list[tuple[int, float]]], chosen_round: int) -> H
     def y(value: float) -> float:
         return round(bottom - (bottom - top) * (value - low) / (high - low), 1)
 
+    chosen = x(chosen_round)
     soft = {"stroke": "currentColor", "stroke_opacity": 0.35}
     shapes = [
         element("line", x1=MARGIN, y1=bottom, x2=right, y2=bottom, **soft),
         element("line", x1=MARGIN, y1=top, x2=MARGIN, y2=bottom, **soft),
-        element(
-            "line", x1=x(chosen_round), y1=top, x2=x(chosen_round), y2=bottom, stroke_dasharray=3, **soft
-        ),
+        element("line", x1=chosen, y1=top, x2=chosen, y2=bottom, stroke_dasharray=3, **soft),
         _text(MARGIN - 6, bottom, f"{low:.0%}", "end"),
         _text(MARGIN - 6, top + 8, f"{high:.0%}", "end"),
         _text(x(1), HEIGHT - 8, "round 1", "start"),
