@@ -38,12 +38,12 @@ def _labels(dataset: NoisyDataset) -> dict[str, NDArray[Any]]:
     values, names = class_values(dataset), np.array(dataset.class_names)
     if dataset.class_names != tuple(str(value) for value in values):
         return {"labels": dataset.labels, "class_names": names}
-    labels = plain_labels(values, dataset.labels)
-    if np.array_equal(np.unique(values[dataset.labels[dataset.labels != MISSING]]), values):
-        return {"labels": labels}
-    if np.array_equal(values, np.arange(len(values))):
+    missing = dataset.labels == MISSING
+    if np.array_equal(np.unique(values[dataset.labels[~missing]]), values):
+        return {"labels": plain_labels(values, dataset.labels)}
+    if values.dtype.kind == "i" and np.array_equal(values, np.arange(len(values))):
         return {"labels": dataset.labels, "class_names": names}
-    return {"labels": labels.astype(str), "class_names": names}
+    return {"labels": np.where(missing, "", names[dataset.labels]), "class_names": names}
 
 
 def plain_labels(values: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:
