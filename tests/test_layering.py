@@ -1,13 +1,24 @@
 """A room imports only rooms to its left in the way of the data; see docs/decisions/0001."""
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "laplaceconfidence"
 
-FOUNDATION = {"exceptions", "arrays", "threads", "files", "folder_lock", "stages", "validation", "run_files"}
+FOUNDATION = {
+    "exceptions",
+    "arrays",
+    "threads",
+    "files",
+    "folder_lock",
+    "stages",
+    "validation",
+    "notebook_html",
+    "run_files",
+}
 RECORDING = FOUNDATION | {"data", "features", "graph", "solve", "confidence", "auditing"}
 MAY_IMPORT = {
     "exceptions": set(),
@@ -15,6 +26,7 @@ MAY_IMPORT = {
     "files": set(),
     "stages": set(),
     "run_files": set(),
+    "notebook_html": set(),
     "threads": {"exceptions"},
     "folder_lock": {"exceptions"},
     "validation": {"arrays", "exceptions"},
@@ -34,6 +46,10 @@ MAY_IMPORT = {
     "__main__": {"cli"},
     "__init__": None,  # lists the public names, wherever they live
 }
+# Results offer what comes after them: ``AuditResult.save`` writes a run folder, ``plot_*`` draw the figures
+# of the report. Only these files may do so, and only inside of functions: importing a package still loads
+# nothing to its right.
+CONVENIENCES = {"auditing/result.py": {"records", "report"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -41,9 +57,11 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported_rooms(path: Path) -> set[str]:
+def imported_rooms(path: Path, *, when_loaded: bool = False) -> set[str]:
+    """The rooms that a file imports: all of them, or only those that it imports ``when_loaded`` itself."""
     rooms = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in _outside_functions(tree) if when_loaded else ast.walk(tree):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -57,13 +75,27 @@ def imported_rooms(path: Path) -> set[str]:
     return rooms
 
 
+def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield child
+            yield from _outside_functions(child)
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_stay_to_the_left(path: Path) -> None:
     room = room_of(path)
     assert room in MAY_IMPORT, f"{room} is a new room: say here what it may import"
     allowed = MAY_IMPORT[room]
     if allowed is not None:
-        assert imported_rooms(path) - {room} <= allowed
+        offered = CONVENIENCES.get(path.relative_to(PACKAGE).as_posix(), set())
+        assert imported_rooms(path, when_loaded=True) - {room} <= allowed
+        assert imported_rooms(path) - {room} <= allowed | offered
+
+
+def test_conveniences_are_in_use() -> None:
+    for name, offered in CONVENIENCES.items():
+        assert offered <= imported_rooms(PACKAGE / name)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -1,4 +1,10 @@
-from laplaceconfidence.stages import StageTimer, observing, stage
+import io
+import logging
+import re
+
+import pytest
+
+from laplaceconfidence.stages import StageTimer, logging_stages, observing, stage
 
 
 class Listener:
@@ -52,3 +58,40 @@ def test_observers_nest_and_timers_add_up() -> None:
     assert set(outer.seconds) == {"a", "b"}
     assert set(inner.seconds) == {"a", "b"}
     assert outer.seconds["a"] >= inner.seconds["a"]
+
+
+def bare_logger(monkeypatch: pytest.MonkeyPatch) -> logging.Logger:
+    """Our logger as it is in a process that has not set up logging (pytest has)."""
+    logger = logging.getLogger("laplaceconfidence")
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(logging.getLogger(), "level", logging.WARNING)
+    monkeypatch.setattr(logger, "handlers", [])
+    return logger
+
+
+def test_a_log_that_nobody_would_see_goes_to_stderr(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logger = bare_logger(monkeypatch)
+    with logging_stages(0), stage("silent"):
+        pass
+    with logging_stages(1), stage("work"):
+        pass
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert re.fullmatch(r"work \.\.\.\nwork: \d+\.\d\d s\n", shown.err)
+    assert logger.handlers == []
+    assert logger.level == logging.NOTSET
+
+
+def test_handlers_that_were_set_up_are_used(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logger = bare_logger(monkeypatch)
+    written = io.StringIO()
+    logging.getLogger().addHandler(logging.StreamHandler(written))
+    with logging_stages(1), stage("work"):
+        pass
+    assert written.getvalue().startswith("work ...\nwork: ")
+    assert capsys.readouterr().err == ""
+    assert not logger.isEnabledFor(logging.INFO)

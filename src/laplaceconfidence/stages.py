@@ -1,11 +1,14 @@
 """What long work is doing right now, told to whoever listens.
 
 Work is written as ``with stage("neighbors"): ...``; nothing happens unless an observer was installed with
-``observing(...)``, so the library never prints and the command line can show progress.
+``observing(...)``, so the library never prints and the command line can show progress. ``logging_stages``
+installs one that writes to Python's log.
 """
 
 from __future__ import annotations
 
+import logging
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +24,8 @@ class StageObserver(Protocol):
     def advanced(self, name: str, amount: int) -> None: ...
     def finished(self, name: str, seconds: float) -> None: ...
 
+
+LOGGER = logging.getLogger("laplaceconfidence")
 
 _observers: ContextVar[tuple[StageObserver, ...]] = ContextVar("stage_observers", default=())
 
@@ -69,3 +74,65 @@ class StageTimer:
 
     def finished(self, name: str, seconds: float) -> None:
         self.seconds[name] += seconds
+
+
+class StageLogger:
+    """An observer that logs when a stage starts and how many seconds it took."""
+
+    def started(self, name: str, total: int | None) -> None:
+        LOGGER.info("%s ...", name)
+
+    def advanced(self, name: str, amount: int) -> None:
+        """Only start and end are logged."""
+
+    def finished(self, name: str, seconds: float) -> None:
+        LOGGER.info("%s: %.2f s", name, seconds)
+
+
+@contextmanager
+def logging_stages(verbose: int) -> Iterator[None]:
+    """Log every stage inside the block as INFO to the logger "laplaceconfidence".
+
+    Parameters
+    ----------
+    verbose : int
+        0 logs nothing.
+    """
+    if not verbose:
+        yield
+        return
+    with showing_log(), observing(StageLogger()):
+        yield
+
+
+@contextmanager
+def showing_log() -> Iterator[None]:
+    """Make sure that somebody sees what is logged as INFO inside the block.
+
+    Handlers that were set up are used. Where none of them would show such a record, it goes to
+    ``sys.stderr``; logger and handlers are as before when the block ends.
+    """
+    level = LOGGER.level
+    own: logging.Handler | None = None
+    if not _has_handler_for_info():
+        own = logging.StreamHandler(sys.stderr)
+        own.setFormatter(logging.Formatter("%(message)s"))
+        LOGGER.addHandler(own)
+    if not LOGGER.isEnabledFor(logging.INFO):
+        LOGGER.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOGGER.setLevel(level)
+        if own is not None:
+            LOGGER.removeHandler(own)
+
+
+def _has_handler_for_info() -> bool:
+    logger: logging.Logger | None = LOGGER
+    while logger is not None:
+        for handler in logger.handlers:
+            if handler.level <= logging.INFO and not isinstance(handler, logging.NullHandler):
+                return True
+        logger = logger.parent if logger.propagate else None
+    return False

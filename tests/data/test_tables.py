@@ -210,7 +210,7 @@ def test_small_numbers_stay_small() -> None:
             "'features' parameter must be columns that serve as nothing else",
         ),
         ({}, {"labels": [0, 1, 2]}, "'labels' parameter must be left out for a"),
-        ({}, {"images": "size"}, "'images' parameter must be left out for a"),
+        ({}, {"images": "size"}, "'images' parameter must be (left out for a|a column of images)"),
         ({"size": [1.0, None, 2.0]}, {}, "'features' parameter must be finite. Got 1 NaN .*first is row 1"),
         ({"size": [1.0, np.inf, 2.0]}, {}, "'features' parameter must be finite. Got 0 NaN and 1 infinite"),
         ({"label": [0.5, 1.5, 2.5]}, {}, "'labels' parameter must be strings or integers .*0.5"),

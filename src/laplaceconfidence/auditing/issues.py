@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,32 @@ from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
 from laplaceconfidence.auditing.data_issues import check_test_set, data_issues
 from laplaceconfidence.auditing.evidence import Case, build_case
 from laplaceconfidence.auditing.flag_rule import FlagRule
+from laplaceconfidence.auditing.inputs import audit_inputs
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.table import ranked_table
 from laplaceconfidence.auditing.verified import made_certain, told_verified, with_verified
 from laplaceconfidence.auditing.versions import installed_versions
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING, encode_labels
-from laplaceconfidence.stages import StageTimer, observing, stage
+from laplaceconfidence.data.read_options import ReadOptions
+from laplaceconfidence.stages import StageTimer, logging_stages, observing, stage
 from laplaceconfidence.validation import must_be
 
 
 def audit(
-    dataset: NoisyDataset,
+    dataset: Any,
     *,
+    label: str | None = None,
+    features: Any = None,
+    labels: Any = None,
+    images: str | None = None,
+    id: str | None = None,
+    text: str | None = None,
+    path: str | None = None,
+    true_label: str | None = None,
+    missing_label: object = None,
+    split: str | None = None,
+    image_size: int | tuple[int, int] | None = None,
     estimator: Any = None,
     pred_probs: Any = None,
     knn_graph: Any = None,
@@ -35,6 +48,7 @@ def audit(
     audited: Mapping[int, Any] | None = None,
     audited_at_random: Collection[int] | None = None,
     recalibrate: Callable[[FloatArray], FloatArray] | None = None,
+    verbose: int = 0,
     **settings: Any,
 ) -> AuditResult:
     """Rank the labels of ``dataset``, the least trustworthy first, and flag those that are probably wrong.
@@ -43,14 +57,18 @@ def audit(
 
     Parameters
     ----------
-    dataset : labels and features; ``read_dataset`` makes one of nearly anything.
+    dataset : NoisyDataset, path, frame, dict of columns, Hugging Face dataset, map-style dataset or pair
+        Labels and features. What is not a ``NoisyDataset`` is read as ``read_dataset`` does.
+    label, features, labels, images, id, text, path, true_label, missing_label, split, image_size : optional
+        How to read it, as for ``read_dataset``: ``audit(frame, label="mood", features="emb_*")``. Refused for
+        a ``NoisyDataset``.
     estimator : a name such as "noise-aware", "laplace" (the paper's) or "knn-vote", or an estimator, of which
         a copy is fitted. ``None`` takes "noise-aware", or "normalized-margin" for ``pred_probs`` alone.
     pred_probs : (n, C) class probabilities of a model that did not see the labels it judges, in the order of
         the data set's classes. Estimators of losses take the loss -log p[label] from them.
     knn_graph : (n, n) sparse neighbor graph, in place of the one that would be built from the features.
-    test : another set with the same features, such as the test set of this training set; samples that are in
-        both are flagged as leaked.
+    test : another set with the same features, such as the test set of this training set, read with the same
+        options; samples that are in both are flagged as leaked.
     threshold : flag labels with a score below it. ``None`` flags where another class is more probable than
         the given one.
     target_precision : flag as many labels as possible such that this share of them is expected to be wrong;
@@ -62,17 +80,61 @@ def audit(
         say how right all other labels are.
     recalibrate : applied to the scores of all other labels, such as a calibration learned from a review; left
         alone where the estimator itself learns from ``audited``.
+    verbose : int, default=0
+        1 logs the start and the seconds of every stage as INFO to the logger "laplaceconfidence", which are
+        shown on ``sys.stderr`` where no handler would show them; 0 logs nothing.
     settings : of the estimator, when it is named: ``n_neighbors=10``, say.
 
     >>> from laplaceconfidence.data.digits import load_digits
     >>> audit(load_digits(), estimator="laplace", n_neighbors=10, max_iter=100)
     AuditResult(49 of 1797 labels flagged, by laplace)
     """
-    if not isinstance(dataset, NoisyDataset):
-        advice = (
-            "read_dataset(...) makes one of files, frames and arrays; find_label_issues takes plain arrays."
+    options = ReadOptions(
+        label=label,
+        features=features,
+        labels=labels,
+        images=images,
+        id=id,
+        text=text,
+        path=path,
+        true_label=true_label,
+        missing_label=missing_label,
+        split=split,
+        image_size=image_size,
+    )
+    with logging_stages(verbose):
+        inputs = audit_inputs(dataset, test, options)
+        result = _audited(
+            inputs.dataset,
+            inputs.test,
+            estimator=estimator,
+            pred_probs=pred_probs,
+            knn_graph=knn_graph,
+            rule=FlagRule(threshold, target_precision),
+            random_state=random_state,
+            audited=audited,
+            audited_at_random=audited_at_random,
+            recalibrate=recalibrate,
+            settings=settings,
         )
-        raise must_be("dataset", "a NoisyDataset", type(dataset).__name__, advice)
+    # Verified labels are not in the file, so that it is not the data that was audited.
+    return result if audited is not None else replace(result, source=inputs.source)
+
+
+def _audited(
+    dataset: NoisyDataset,
+    test: NoisyDataset | None,
+    *,
+    estimator: Any,
+    pred_probs: Any,
+    knn_graph: Any,
+    rule: FlagRule,
+    random_state: Any,
+    audited: Mapping[int, Any] | None,
+    audited_at_random: Collection[int] | None,
+    recalibrate: Callable[[FloatArray], FloatArray] | None,
+    settings: dict[str, Any],
+) -> AuditResult:
     check_test_set(dataset, test)
     case = build_case(
         dataset,
@@ -82,7 +144,6 @@ def audit(
         random_state=random_state,
         settings=settings,
     )
-    rule = FlagRule(threshold, target_precision)
     if audited is None:
         return _judged(case, dataset, rule, test, recalibrate=recalibrate)
     case = told_verified(case, dataset, audited, audited_at_random)
@@ -105,6 +166,7 @@ def find_label_issues(
     threshold: float | None = None,
     target_precision: float | None = None,
     random_state: Any = None,
+    verbose: int = 0,
     **settings: Any,
 ) -> AuditResult:
     """``audit`` of plain arrays: labels as people write them, and at least one kind of evidence.
@@ -136,7 +198,8 @@ def find_label_issues(
     if features is not None and case.estimator.evidence != "features":
         rule = f"left out for {case.name!r}, which judges by class probabilities"
         raise must_be("features", rule, f"shape {np.shape(features)}")
-    return _judged(case, dataset, FlagRule(threshold, target_precision))
+    with logging_stages(verbose):
+        return _judged(case, dataset, FlagRule(threshold, target_precision))
 
 
 def _judged(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -13,26 +12,11 @@ from laplaceconfidence.data.image_files import BadImage, decode_images, has_imag
 from laplaceconfidence.threads import available_cores
 from laplaceconfidence.validation import must_be
 
-_MAY_BE_FILES = ("features", "labels")  # read options whose values may be paths
-
 
 def stem_of(source: str) -> str:
     """The name of the source without folder and suffixes."""
     name = Path(source).absolute().name
     return name.lstrip(".").split(".")[0] or "data"
-
-
-def full_path(path: str) -> str:
-    """A path made absolute; anything that is not a path, such as 'digits', unchanged."""
-    return str(Path(path).absolute()) if Path(path).exists() else path
-
-
-def with_full_paths(read_options: Mapping[str, Any]) -> dict[str, Any]:
-    """The read options with absolute paths, so that the files can be found from any folder."""
-    return {
-        name: full_path(value) if name in _MAY_BE_FILES and isinstance(value, str) else value
-        for name, value in read_options.items()
-    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import StrArray
+from laplaceconfidence.data.arrow_images import image_column, images_of
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.frame_reader import refuse_repeated_columns
 from laplaceconfidence.data.read_options import ReadOptions
@@ -53,7 +54,7 @@ def open_parquet(path: Path) -> Iterator[ArrowTable]:
 
 def read_huggingface(dataset: Any, options: ReadOptions) -> NoisyDataset:
     """The data set of a Hugging Face ``Dataset``, or of one split of a ``DatasetDict``."""
-    options.allow_only("a Hugging Face dataset", *TABLE_OPTIONS, "split")
+    options.allow_only("a Hugging Face dataset", *TABLE_OPTIONS, "split", "images", "image_size")
     if isinstance(dataset, dict):
         dataset = _chosen_split(dataset, options.split)
     elif options.split is not None:
@@ -71,7 +72,37 @@ def read_huggingface(dataset: Any, options: ReadOptions) -> NoisyDataset:
         origin="the dataset",
         named_classes=named,
     )
-    return dataset_of_table(table, options)
+    column = image_column(dataset.features, options)
+    images = None if column is None else images_of(table.cells(column), column, options.image_size)
+    return dataset_of_table(table, options, images)
+
+
+def is_huggingface(source: Any) -> bool:
+    """Whether ``source`` is a Hugging Face ``Dataset`` or ``DatasetDict``."""
+    one = next(iter(source.values()), None) if isinstance(source, dict) else source
+    return hasattr(one, "select_columns") and hasattr(one, "with_format")
+
+
+def read_arrow(source: Any, options: ReadOptions) -> NoisyDataset:
+    """The data set of anything that gives its columns as Arrow does: polars frames and ``pyarrow.Table``.
+
+    Parameters
+    ----------
+    source : object
+        Has ``__arrow_c_stream__``.
+    options : ReadOptions
+
+    Returns
+    -------
+    NoisyDataset
+    """
+    import pyarrow as pa
+
+    options.allow_only("a frame", *TABLE_OPTIONS)
+    table = pa.table(source)
+    return dataset_of_table(
+        ArrowTable(table.schema, table.num_rows, table.select, origin="the frame"), options
+    )
 
 
 class ArrowTable:
@@ -112,7 +143,11 @@ class ArrowTable:
         return "other"
 
     def labels(self, column: str) -> Any:
-        return self._column(column).to_pylist()
+        return self.cells(column)
+
+    def cells(self, column: str) -> list[Any]:
+        """The cells of a column as Python objects."""
+        return list(self._column(column).to_pylist())
 
     def class_names(self, column: str) -> list[str] | None:
         return self._named_classes.get(column)

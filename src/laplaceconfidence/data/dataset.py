@@ -169,6 +169,17 @@ class NoisyDataset:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __repr__(self) -> str:
+        described = "" if self.features is None else f", {self.features.shape[1]} features"
+        if self.images is not None:
+            described += f", images of {' x '.join(map(str, self.images.shape[1:]))}"
+        return f"NoisyDataset({len(self)} samples, {self.n_classes} classes{described})"
+
+    def _repr_html_(self) -> str:
+        from laplaceconfidence.data.notebook import dataset_html
+
+        return dataset_html(self)
+
     @property
     def n_classes(self) -> int:
         """Number of classes."""

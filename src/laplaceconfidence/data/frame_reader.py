@@ -1,8 +1,9 @@
-"""Data sets held in pandas frames."""
+"""Data sets held in pandas frames, or in columns by name."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,32 @@ def read_frame(frame: pd.DataFrame, options: ReadOptions) -> NoisyDataset:
     """The data set of a pandas frame."""
     options.allow_only("a pandas frame", *TABLE_OPTIONS)
     return dataset_of_table(FrameTable(frame, "the frame"), options)
+
+
+def read_columns(columns: Mapping[str, Any], options: ReadOptions) -> NoisyDataset:
+    """The data set of columns by name, of which one may be a matrix of features.
+
+    Parameters
+    ----------
+    columns : mapping of str to array-like
+    options : ReadOptions
+
+    Returns
+    -------
+    NoisyDataset
+    """
+    import pandas as pd
+
+    options.allow_only("columns by name", *TABLE_OPTIONS)
+    cells = {}
+    for name, column in columns.items():
+        if np.ndim(column) == 0:
+            raise must_be("source", "columns by name, each with one entry per sample", {name: column})
+        cells[str(name)] = list(to_numpy(column)) if np.ndim(column) > 1 else column
+    lengths = {name: len(column) for name, column in cells.items()}
+    if len(set(lengths.values())) > 1:
+        raise must_be("source", "columns of one length", lengths)
+    return dataset_of_table(FrameTable(pd.DataFrame(cells), "the columns"), options)
 
 
 class FrameTable:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import ByteImages
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
@@ -19,15 +20,36 @@ MAX_PIXELS = 64_000_000
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 
 
-def load_image(path: str | Path, size: int | tuple[int, int] | None = None) -> ByteImages:
+def load_image(path: str | Path | BinaryIO, size: int | tuple[int, int] | None = None) -> ByteImages:
     """The image of a file, upright, as (height, width, 3) bytes; ``size`` resizes it to (height, width)."""
-    from PIL import Image
-
     upright = _decoded(path)
     if size is not None:
-        height, width = _height_and_width(size)
-        upright = upright.resize((width, height), Image.Resampling.BILINEAR)
+        upright = _resized(upright, size)
     return np.asarray(upright, dtype=np.uint8)
+
+
+def resized(image: NDArray[Any], size: int | tuple[int, int]) -> NDArray[Any]:
+    """An image in memory at another size.
+
+    Parameters
+    ----------
+    image : NDArray
+        (height, width, channels) of any type of numbers.
+    size : int or tuple of int
+        Side or (height, width).
+
+    Returns
+    -------
+    NDArray
+        Bytes where the image is of bytes, else float32.
+    """
+    from PIL import Image
+
+    channels = [
+        Image.fromarray(np.ascontiguousarray(image[..., channel], dtype=_pillow_type(image.dtype)))
+        for channel in range(image.shape[2])
+    ]
+    return np.stack([np.asarray(_resized(channel, size)) for channel in channels], axis=2)
 
 
 def load_thumbnail(path: str | Path, longest: int) -> ByteImages:
@@ -37,7 +59,18 @@ def load_thumbnail(path: str | Path, longest: int) -> ByteImages:
     return np.asarray(upright, dtype=np.uint8)
 
 
-def _decoded(path: str | Path, longest: int | None = None) -> Any:
+def _pillow_type(dtype: np.dtype[Any]) -> Any:
+    return np.uint8 if dtype == np.uint8 else np.float32
+
+
+def _resized(image: Any, size: int | tuple[int, int]) -> Any:
+    from PIL import Image
+
+    height, width = _height_and_width(size)
+    return image.resize((width, height), Image.Resampling.BILINEAR)
+
+
+def _decoded(path: str | Path | BinaryIO, longest: int | None = None) -> Any:
     """The image, upright and in colors, as Pillow has it; at least ``longest`` pixels if they will do."""
     from PIL import Image, ImageOps
 

@@ -37,15 +37,20 @@ class ReadOptions:
     true_label: str | None = None
     missing_label: object = None
     split: str | None = None
+    image_size: int | tuple[int, int] | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that are not ``None``, by name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
 
     def allow_only(self, source: str, *names: str) -> None:
         """Raise for an option that means nothing for this kind of source: none is silently ignored."""
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None and field.name not in names:
+        for name, value in self.given.items():
+            if name not in names:
                 applicable = ", ".join(repr(name) for name in names) or "none"
-                advice = f"Options that apply: {applicable}."
-                raise must_be(field.name, f"left out for {source}", value, advice)
+                raise must_be(name, f"left out for {source}", value, f"Options that apply: {applicable}.")
 
 
 @dataclass(frozen=True, slots=True)

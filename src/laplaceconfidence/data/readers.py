@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.data.array_reader import read_npy, read_npz, read_pair
-from laplaceconfidence.data.arrow_reader import read_huggingface, read_parquet
+from laplaceconfidence.data.arrow_reader import is_huggingface, read_arrow, read_huggingface, read_parquet
 from laplaceconfidence.data.cifar import is_cifar_folder, read_cifar_archive, read_cifar_folder
 from laplaceconfidence.data.cifar_download import CIFAR_ARCHIVES, cifar_archive
 from laplaceconfidence.data.csv_reader import read_csv
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.digits import load_digits
-from laplaceconfidence.data.frame_reader import read_frame
+from laplaceconfidence.data.frame_reader import read_columns, read_frame
 from laplaceconfidence.data.image_folder import read_image_folder
+from laplaceconfidence.data.map_style_reader import is_map_style, read_map_style
 from laplaceconfidence.data.read_options import ReadOptions
 from laplaceconfidence.data.webvision import VALIDATION_LIST, is_webvision_folder, read_webvision
 from laplaceconfidence.exceptions import DataFormatError
@@ -51,6 +52,7 @@ def read_dataset(
     true_label: str | None = None,
     missing_label: object = None,
     split: str | None = None,
+    image_size: int | tuple[int, int] | None = None,
 ) -> NoisyDataset:
     """Read what holds features and labels.
 
@@ -59,7 +61,8 @@ def read_dataset(
     - a path to an .npz, .npy, .csv, .tsv (also .gz) or .parquet file, to a folder with one sub-folder of
       images a class, to CIFAR-10 or CIFAR-100 as published (a folder or the archive, pickled or binary), or
       to WebVision 1.0 as published, of which the first 50 classes are read (Mini-WebVision);
-    - a pandas frame, a Hugging Face dataset, or a pair (features, labels) of arrays or tensors;
+    - a frame of pandas, polars or Arrow, a dict of columns, a Hugging Face dataset, a map-style dataset of
+      pairs (input, label) such as those of torch, or a pair (features, labels) of arrays or tensors;
     - ``"digits"``, the digits of scikit-learn; ``"cifar10"`` or ``"cifar100"``, downloaded once; or a
       ``NoisyDataset``, which is given back as it is.
 
@@ -73,12 +76,15 @@ def read_dataset(
         any file, folder or table, a path to an .npy file or an array with one row a sample. By default one
         called 'features', 'X' or 'embeddings', or in tables every column of numbers with no other use.
     labels : for .npy and .npz files: a path to an .npy or text file with one label a line, or the labels.
-    images : key of the images in an .npz file; by default 'images'.
+    images : key of the images in an .npz file, by default 'images'; or column of images of a Hugging Face
+        dataset, by default the only one. Images that are files stay files, others are decoded.
     id, text, path, true_label : columns or keys; by default those called so, where they exist. Relative paths
         start at the folder of their table.
     missing_label : a label that stands for none, besides NaN, None and empty ones.
     split : 'train' (default), 'test' or 'all' of CIFAR; 'train' or 'test' of WebVision; a split of a Hugging
         Face ``DatasetDict``.
+    image_size : side or (height, width) that images of Hugging Face datasets and of pairs are resized to
+        where they are read into memory; without it all must be of one size.
     """
     options = ReadOptions(
         label=label,
@@ -91,6 +97,7 @@ def read_dataset(
         true_label=true_label,
         missing_label=missing_label,
         split=split,
+        image_size=image_size,
     )
     if isinstance(source, NoisyDataset):
         options.allow_only("a NoisyDataset")
@@ -104,10 +111,17 @@ def read_dataset(
         return read_pair(source, options)
     if hasattr(source, "iloc") and hasattr(source, "columns"):
         return read_frame(source, options)
-    if _is_huggingface(source):
+    if is_huggingface(source):
         return read_huggingface(source, options)
+    if isinstance(source, dict) and source:
+        return read_columns(source, options)
+    if hasattr(source, "__arrow_c_stream__"):
+        return read_arrow(source, options)
+    if is_map_style(source):
+        return read_map_style(source, options)
     kinds = (
-        "a path, a pandas frame, a Hugging Face dataset, a pair (features, labels), 'digits', a NoisyDataset"
+        "a path, a frame, a dict of columns, a Hugging Face dataset, a dataset of pairs (input, label), "
+        "a pair (features, labels), 'digits', a NoisyDataset"
     )
     raise must_be("source", f"one of {kinds}", type(source).__name__)
 
@@ -150,8 +164,3 @@ def _folder_reader(path: Path) -> Reader:
     if is_cifar_folder(path):
         return read_cifar_folder
     return read_webvision if is_webvision_folder(path) else read_image_folder
-
-
-def _is_huggingface(source: Any) -> bool:
-    one = next(iter(source.values()), None) if isinstance(source, dict) else source
-    return hasattr(one, "select_columns") and hasattr(one, "with_format")

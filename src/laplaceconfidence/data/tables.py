@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import StrArray
 from laplaceconfidence.data.array_files import load_features
+from laplaceconfidence.data.arrow_images import ColumnImages
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.read_options import USUAL_NAMES, Names, ReadOptions
 from laplaceconfidence.validation import must_be
@@ -55,35 +56,59 @@ class Table(Protocol):
         """A column of lists of equal length as a matrix."""
 
 
-def dataset_of_table(table: Table, options: ReadOptions) -> NoisyDataset:
-    """The data set that ``table`` holds."""
+def dataset_of_table(
+    table: Table, options: ReadOptions, pictures: ColumnImages | None = None
+) -> NoisyDataset:
+    """The data set that ``table`` holds.
+
+    Parameters
+    ----------
+    table : Table
+    options : ReadOptions
+    pictures : ColumnImages, optional
+        The images of one of its columns. People then look at these, and columns of single numbers are
+        features only if ``options`` says so: beside images they are mostly sizes and identifiers.
+
+    Returns
+    -------
+    NoisyDataset
+    """
     if table.n_rows == 0:
         raise must_be("source", "a table with at least one row", f"{table.origin} without rows")
     names = Names(table.column_names, "columns", table.origin)
     label = names.require("label", options.label)
     true_label = names.find("true_label", options.true_label)
-    kind, source = names.find_source(options)
+    kind, source = names.find_source(options) if pictures is None else (None, None)
     taken = {label, true_label, source, names.find("id", options.id), *USUAL_NAMES["label"][:2]}
-    features = _features(table, names, options, {name for name in taken if name is not None})
-    if features is None and source is None:
+    features = _features(table, names, options, {name for name in taken if name is not None}, pictures)
+    if features is None and source is None and pictures is None:
         raise names.nothing_describes()
+    sources: list[str] | None = None if source is None else _sources(table, source, kind == "image")
+    if pictures is not None and pictures.paths is not None:
+        kind, sources = "image", pictures.paths
     return NoisyDataset.from_arrays(
         table.labels(label),
         features,
         class_names=table.class_names(label),
         missing_label=options.missing_label,
         ids=_ids(table, names, options),
-        sources=None if source is None else _sources(table, source, kind == "image"),
+        images=None if pictures is None else pictures.images,
+        sources=sources,
         source_kind=kind,
         true_labels=None if true_label is None else table.labels(true_label),
     )
 
 
-def _features(table: Table, names: Names, options: ReadOptions, taken: set[str]) -> Any:
+def _features(
+    table: Table, names: Names, options: ReadOptions, taken: set[str], pictures: ColumnImages | None
+) -> Any:
     requested = options.features
     if names.lies_beside(requested):
         return load_features(requested)
-    columns = _usual_features(table, names, taken) if requested is None else _asked(names, requested)
+    if requested is None:
+        columns = _usual_features(table, names, taken, lists_only=pictures is not None)
+    else:
+        columns = _asked(names, requested)
     if columns is None:
         return None
     if label_like := [name for name in columns if name in taken]:
@@ -111,12 +136,12 @@ def _asked(names: Names, requested: Any) -> list[str]:
     return [names.require("features", name) for name in requested]
 
 
-def _usual_features(table: Table, names: Names, taken: set[str]) -> list[str] | None:
+def _usual_features(table: Table, names: Names, taken: set[str], *, lists_only: bool) -> list[str] | None:
     usual = names.find("features", None)
     if usual is not None and usual not in taken and table.kind(usual) == "list":
         return [usual]
     free = [name for name in names.existing if name not in taken and not _ROW_NUMBERS.fullmatch(name)]
-    numbers = [name for name in free if table.kind(name) == "number"]
+    numbers = [] if lists_only else [name for name in free if table.kind(name) == "number"]
     lists = [name for name in free if table.kind(name) == "list"]
     if lists and (numbers or len(lists) > 1):
         rule = f"given, as {names.origin} has several columns that could be features"

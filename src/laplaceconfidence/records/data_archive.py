@@ -29,11 +29,20 @@ def write_archive(path: Path, dataset: NoisyDataset) -> None:
 
 
 def _labels(dataset: NoisyDataset) -> dict[str, NDArray[Any]]:
-    """Labels as the user writes them; numbers with names beside them where that is how they came."""
-    values = dataset.class_values
+    """Labels as the user writes them, with the names of the classes where the labels do not tell them.
+
+    Labels alone tell the classes where these are the distinct labels in their order. Numbers that stand for
+    names do not, and neither do classes without a label or in an order of their own.
+    """
+    values, names = dataset.class_values, np.array(dataset.class_names)
     if dataset.class_names != tuple(str(value) for value in values):
-        return {"labels": dataset.labels, "class_names": np.array(dataset.class_names)}
-    return {"labels": plain_labels(values, dataset.labels)}
+        return {"labels": dataset.labels, "class_names": names}
+    missing = dataset.labels == MISSING
+    if np.array_equal(np.unique(values[dataset.labels[~missing]]), values):
+        return {"labels": plain_labels(values, dataset.labels)}
+    if values.dtype.kind == "i" and np.array_equal(values, np.arange(len(values))):
+        return {"labels": dataset.labels, "class_names": names}
+    return {"labels": np.where(missing, "", names[dataset.labels]), "class_names": names}
 
 
 def plain_labels(values: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:

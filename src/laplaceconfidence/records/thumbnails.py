@@ -6,32 +6,19 @@ on was decoded and encoded anew, never the bytes of a file.
 
 from __future__ import annotations
 
-import io
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from laplaceconfidence.arrays import ByteImages
 from laplaceconfidence.data.images import load_thumbnail
+from laplaceconfidence.data.picture_encoding import EncodedPicture, encode_picture
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.files import replacing
 from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.records.judgments import Judgments
 
 CACHE = "thumbnails"
-_LARGEST_DRAWING = 64  # pixels; up to this, images are kept exactly, beyond it as photographs
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedPicture:
-    """An image as browsers read it."""
-
-    content: bytes
-    media_type: str
 
 
 class Thumbnails:
@@ -51,7 +38,7 @@ class Thumbnails:
     def of(self, row: int, longest: int) -> EncodedPicture | None:
         """The picture of a sample; ``None`` where there is none, or it moved, vanished or is no image."""
         if (stored := self._stored.of(row)) is not None:
-            return encoded(stored)
+            return encode_picture(stored)
         path = self.listed_file(row)
         if path is None:
             return None
@@ -59,7 +46,7 @@ class Thumbnails:
         if kept is not None and (picture := _read(kept)) is not None:
             return picture
         try:
-            picture = encoded(load_thumbnail(path, longest))
+            picture = encode_picture(load_thumbnail(path, longest))
         except DataFormatError:
             return None
         if kept is not None:
@@ -104,21 +91,6 @@ def file_within(path: Path, root: Path | None) -> Path | None:
         return real if is_plain and real.is_relative_to(base.resolve()) else None
     except (OSError, RuntimeError, ValueError):  # not there, links in a circle, a name no file system takes
         return None
-
-
-def encoded(image: ByteImages) -> EncodedPicture:
-    """Small images as PNG, exactly as they are; larger ones as JPEG."""
-    from PIL import Image
-
-    if image.shape[2] <= 2:  # gray, perhaps with transparency
-        image = image[:, :, 0]
-    picture = Image.fromarray(np.ascontiguousarray(image))
-    buffer = io.BytesIO()
-    if max(image.shape[:2]) <= _LARGEST_DRAWING:
-        picture.save(buffer, "PNG")
-        return EncodedPicture(buffer.getvalue(), "image/png")
-    picture.convert("RGB").save(buffer, "JPEG", quality=85)
-    return EncodedPicture(buffer.getvalue(), "image/jpeg")
 
 
 def _read(path: Path) -> EncodedPicture | None:

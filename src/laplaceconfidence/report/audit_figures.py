@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from laplaceconfidence.arrays import IntArray
+from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.records.judgments import Judgments
-from laplaceconfidence.report.drawing import Drawing, Theme, new_figure
+from laplaceconfidence.report.drawing import Drawing, Theme, drawing_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST_CLASSES = 25
 CLASSES_WITH_NUMBERS = 16
 LONGEST_NAME = 18
 
 
-def confidence_histogram(judged: Judgments) -> Drawing:
-    """How many labels have which confidence, flagged ones apart."""
-    confidence = judged.confidence[judged.is_labeled]
-    flagged = judged.flagged[judged.is_labeled]
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreHistogram:
+    """How many labels have which score, the flagged ones in another color.
 
-    def draw(theme: Theme) -> Figure:
-        figure, (axes,) = new_figure(5.2, 2.5)
-        parts = [confidence[~flagged], confidence[flagged]]
+    Attributes
+    ----------
+    scores : FloatArray
+        (n,) probability that the given label is right, NaN where there is none.
+    flagged : BoolArray
+        (n,)
+    """
+
+    scores: FloatArray
+    flagged: BoolArray
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return 5.2, 2.5
+
+    def paint(self, axes: Axes, theme: Theme) -> None:
+        labeled = ~np.isnan(self.scores)
         axes.hist(
-            parts,
+            [self.scores[labeled & ~self.flagged], self.scores[labeled & self.flagged]],
             bins=np.linspace(0, 1, 41).tolist(),
             stacked=True,
             color=[theme.trusted, theme.suspect],
@@ -38,47 +50,116 @@ def confidence_histogram(judged: Judgments) -> Drawing:
         axes.set_xlabel("confidence: probability that the given label is right")
         axes.set_ylabel("labels")
         axes.set_xlim(0, 1)
-        figure.legend(loc="outside upper left", ncols=2)
-        return figure
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderaxespad=0.2)
 
-    below = int((confidence[flagged] < 0.1).sum())
-    alt = (
-        f"Histogram of the confidence of {len(confidence):,} labels: {int(flagged.sum()):,} are flagged, "
-        f"{below:,} of them with a confidence below 0.1; the mean confidence of the others is "
-        f"{np.mean(confidence[~flagged]) if (~flagged).any() else float('nan'):.2f}."
-    )
-    return Drawing("confidence", "How far the labels can be trusted", alt, draw)
+    def drawing(self) -> Drawing:
+        """The histogram as a figure of the report."""
+        labeled = ~np.isnan(self.scores)
+        confidence, flagged = self.scores[labeled], self.flagged[labeled]
+        below = int((confidence[flagged] < 0.1).sum())
+        alt = (
+            f"Histogram of the confidence of {len(confidence):,} labels: {int(flagged.sum()):,} are flagged, "
+            f"{below:,} of them with a confidence below 0.1; the mean confidence of the others is "
+            f"{np.mean(confidence[~flagged]) if (~flagged).any() else float('nan'):.2f}."
+        )
+        return drawing_of(self, "confidence", "How far the labels can be trusted", alt)
 
 
-def confusion(judged: Judgments) -> Drawing:
-    """Flagged labels by given and suggested class, the worst classes first."""
-    counts = flagged_counts(judged)
-    order = worst_classes(counts)[:MOST_CLASSES]
-    part = counts[np.ix_(order, order)]
-    names = [judged.class_names[code] for code in order]
-    more = len(judged.class_names) - len(order)
+@dataclass(frozen=True, slots=True, eq=False)
+class ConfusionMatrix:
+    """Flagged labels by given and suggested class, the classes with most of them first.
 
-    def draw(theme: Theme) -> Figure:
-        names_need = 0.07 * min(LONGEST_NAME, max(map(len, names)))
-        side = min(1.0 + 0.29 * len(order) + names_need, 8.3)
-        figure, (axes,) = new_figure(max(side, 2.6), side)
-        draw_matrix(axes, part, names, theme)
+    Attributes
+    ----------
+    counts : IntArray
+        (C, C) flagged labels by given and suggested class.
+    class_names : tuple of str
+    """
+
+    counts: IntArray
+    class_names: tuple[str, ...]
+
+    @property
+    def order(self) -> IntArray:
+        """Codes of the classes that are shown."""
+        return worst_classes(self.counts)[:MOST_CLASSES]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the classes that are shown."""
+        return [self.class_names[code] for code in self.order]
+
+    @property
+    def size(self) -> tuple[float, float]:
+        names_need = 0.07 * min(LONGEST_NAME, max(map(len, self.names)))
+        side = min(1.0 + 0.29 * len(self.order) + names_need, 8.3)
+        return max(side, 2.6), side
+
+    def paint(self, axes: Axes, theme: Theme) -> None:
+        draw_matrix(axes, self.counts[np.ix_(self.order, self.order)], self.names, theme)
         axes.set_xlabel("suggested")
         axes.set_ylabel("given")
-        return figure
 
-    top = np.unravel_index(np.argmax(part), part.shape) if part.any() else None
-    most = f" Most often {names[top[0]]} is taken for {names[top[1]]}, {part[top]:,} times." if top else ""
-    left_out = f" {more} classes with fewer are left out." if more > 0 else ""
-    alt = f"Table of given against suggested class of the flagged labels.{most}{left_out}"
-    return Drawing("confusion", "What is labeled as what", alt, draw)
+    def drawing(self) -> Drawing:
+        """The matrix as a figure of the report."""
+        names, part = self.names, self.counts[np.ix_(self.order, self.order)]
+        top = np.unravel_index(np.argmax(part), part.shape) if part.any() else None
+        most = (
+            f" Most often {names[top[0]]} is taken for {names[top[1]]}, {part[top]:,} times." if top else ""
+        )
+        more = len(self.class_names) - len(self.order)
+        left_out = f" {more} classes with fewer are left out." if more > 0 else ""
+        alt = f"Table of given against suggested class of the flagged labels.{most}{left_out}"
+        return drawing_of(self, "confusion", "What is labeled as what", alt)
 
 
-def flagged_counts(judged: Judgments) -> IntArray:
-    """(C, C) flagged labels by given and suggested class."""
-    n_classes = len(judged.class_names)
-    counted = judged.flagged & (judged.given != MISSING)
-    cells = judged.given[counted] * n_classes + judged.suggested[counted]
+@dataclass(frozen=True, slots=True, eq=False)
+class FlaggedShares:
+    """The share of flagged labels per class, as horizontal bars.
+
+    Attributes
+    ----------
+    shares : FloatArray
+        (C,) the largest first; NaN for a class without labels.
+    class_names : tuple of str
+        In the same order.
+    """
+
+    shares: FloatArray
+    class_names: tuple[str, ...]
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return 5.2, 0.9 + 0.22 * min(len(self.class_names), MOST_CLASSES)
+
+    def paint(self, axes: Axes, theme: Theme) -> None:
+        names = [shortened(name) for name in self.class_names[:MOST_CLASSES]]
+        places = np.arange(len(names))
+        axes.barh(places, 100 * np.nan_to_num(self.shares[: len(names)]), color=theme.suspect, height=0.7)
+        axes.set_yticks(places, names)
+        axes.invert_yaxis()
+        axes.set_xlabel("flagged labels of the class (%)")
+        _take_literally(axes)
+
+
+def flagged_counts(given: IntArray, suggested: IntArray, flagged: BoolArray, n_classes: int) -> IntArray:
+    """Count flagged labels by given and suggested class.
+
+    Parameters
+    ----------
+    given, suggested : IntArray
+        (n,) codes; a given label may be missing.
+    flagged : BoolArray
+        (n,)
+    n_classes : int
+
+    Returns
+    -------
+    IntArray
+        (C, C)
+    """
+    counted = flagged & (given != MISSING)
+    cells = given[counted] * n_classes + suggested[counted]
     return np.bincount(cells, minlength=n_classes**2).reshape(n_classes, n_classes)
 
 
@@ -113,3 +194,10 @@ def draw_matrix(axes: Axes, counts: IntArray, names: list[str], theme: Theme) ->
     axes.set_yticks(np.arange(n + 1) - 0.5, minor=True)
     axes.grid(which="minor", color=theme.soft, linewidth=0.3)
     axes.tick_params(which="both", length=0)
+    _take_literally(axes)
+
+
+def _take_literally(axes: Axes) -> None:
+    """Show names of classes as they are: one called '$x$' is no formula."""
+    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        label.set_parse_math(False)

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.records.judgments import Judgments
 from laplaceconfidence.records.thumbnails import Thumbnails
-from laplaceconfidence.report.audit_figures import confidence_histogram, confusion, flagged_counts
-from laplaceconfidence.report.drawing import Drawing, data_uri
+from laplaceconfidence.report.audit_figures import ConfusionMatrix, ScoreHistogram, flagged_counts
+from laplaceconfidence.report.drawing import Drawing
 
 SUSPECTS = 48
 NEIGHBORS = 6
@@ -33,9 +34,9 @@ class AuditPage:
 def audit_page(run: AuditRun) -> AuditPage:
     judged = Judgments.of(run)
     thumbnails = Thumbnails(judged, cache=False)
-    drawings = [confidence_histogram(judged)]
+    drawings = [ScoreHistogram(judged.confidence, judged.flagged).drawing()]
     if len(judged.suspects):
-        drawings.append(confusion(judged))
+        drawings.append(ConfusionMatrix(_counts(judged), judged.class_names).drawing())
     record = run.record
     suspects = [_suspect(judged, thumbnails, int(row)) for row in judged.suspects[:SUSPECTS]]
     n_lost = thumbnails.n_lost()
@@ -79,9 +80,13 @@ def _facts(judged: Judgments) -> list[tuple[str, str]]:
     return facts
 
 
+def _counts(judged: Judgments) -> IntArray:
+    return flagged_counts(judged.given, judged.suggested, judged.flagged, len(judged.class_names))
+
+
 def _classes(judged: Judgments) -> list[dict[str, Any]]:
     """One row a class, the largest share of flagged labels first."""
-    counts = flagged_counts(judged)
+    counts = _counts(judged)
     n_given = np.bincount(judged.given[judged.is_labeled], minlength=len(judged.class_names))
     sums = np.bincount(
         judged.given[judged.is_labeled],
@@ -108,7 +113,7 @@ def _classes(judged: Judgments) -> list[dict[str, Any]]:
 
 
 def _pairs(judged: Judgments) -> list[dict[str, Any]]:
-    counts = flagged_counts(judged)
+    counts = _counts(judged)
     np.fill_diagonal(counts, 0)
     order = np.argsort(-counts, axis=None, kind="stable")[: int((counts > 0).sum())]
     pairs = zip(*np.unravel_index(order, counts.shape), strict=True)
@@ -144,8 +149,8 @@ def _look(judged: Judgments, thumbnails: Thumbnails, row: int, longest: int) -> 
     if judged.run.record.source_kind == "text" and judged.sources is not None:
         text = str(judged.sources[row])
     return {
-        "picture": None if picture is None else data_uri(picture.content, picture.media_type),
-        "coarse": picture is not None and picture.media_type == "image/png",
+        "picture": None if picture is None else picture.data_uri,
+        "coarse": picture is not None and picture.is_coarse,
         "lost": thumbnails.are_pictures and picture is None,
         "text": None if text is None else text[:SHORT_TEXT],
         "long_text": text[:LONG_TEXT] if text is not None and len(text) > SHORT_TEXT else None,

@@ -6,7 +6,6 @@ it is drawn in stand-in colors, which become CSS variables in the SVG.
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 import warnings
@@ -14,8 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from laplaceconfidence.exceptions import MissingDependencyError
 from laplaceconfidence.files import replacing
 
 if TYPE_CHECKING:
@@ -82,6 +82,67 @@ class Drawing:
         return paths
 
 
+class Plot(Protocol):
+    """What is drawn into one pair of axes, of a report or of a notebook."""
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of a figure that holds nothing else, in inches."""
+
+    def paint(self, axes: Axes, theme: Theme) -> None:
+        """Draw into ``axes``."""
+
+
+def drawing_of(plot: Plot, name: str, title: str, alt: str) -> Drawing:
+    """A plot as a figure of a report.
+
+    Parameters
+    ----------
+    plot : Plot
+    name, title, alt : str
+        As in ``Drawing``.
+
+    Returns
+    -------
+    Drawing
+    """
+
+    def draw(theme: Theme) -> Figure:
+        figure, (axes,) = new_figure(*plot.size)
+        plot.paint(axes, theme)
+        return figure
+
+    return Drawing(name, title, alt, draw)
+
+
+def plot_into(plot: Plot, axes: Axes | None = None) -> Axes:
+    """A plot in the user's own axes and style, for scripts and notebooks.
+
+    Parameters
+    ----------
+    plot : Plot
+    axes : matplotlib.axes.Axes, optional
+        Where to draw; by default the axes of a new figure of ``matplotlib.pyplot``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    try:
+        import matplotlib
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Figures need matplotlib: pip install 'laplaceconfidence[review]'"
+        ) from error
+    own: dict[Any, Any] = {"text.parse_math": False, "axes.spines.top": False, "axes.spines.right": False}
+    with matplotlib.rc_context(own):
+        if axes is None:
+            _, axes = pyplot.subplots(figsize=plot.size, layout="constrained")
+        plot.paint(axes, PAPER)
+    return axes
+
+
 def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
     """An empty figure, in inches, with axes beside each other."""
     from matplotlib.figure import Figure
@@ -144,8 +205,3 @@ def _for_page(svg: str, name: str) -> str:
 
 def _page_font(found: re.Match[str]) -> str:
     return f"{found[1]} system-ui, sans-serif" if found[1] else "font-family: system-ui, sans-serif"
-
-
-def data_uri(content: bytes, media_type: str) -> str:
-    """Bytes as an address that needs no network."""
-    return f"data:{media_type};base64,{base64.b64encode(content).decode()}"

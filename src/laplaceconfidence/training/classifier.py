@@ -18,6 +18,7 @@ from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.registry import build_method, change_method
 from laplaceconfidence.training.network_classifier import NetworkClassifier
 from laplaceconfidence.training.networks.registry import NetworkSpec
+from laplaceconfidence.training.notebook import NotebookSummary
 from laplaceconfidence.training.progress import measured_text
 from laplaceconfidence.training.results import final_results, summarize, write_results
 from laplaceconfidence.training.run_folder import RunFolder, stored_settings
@@ -30,7 +31,7 @@ from laplaceconfidence.validation import check_integer, check_real, must_be
 _LOGGER = logging.getLogger("laplaceconfidence")
 
 
-class RobustClassifier(NetworkClassifier):
+class RobustClassifier(NotebookSummary, NetworkClassifier):
     """Train networks on labels of which some are wrong.
 
     Parameters that are "auto" are taken from the preset that suits the data (``automatic_preset``): a

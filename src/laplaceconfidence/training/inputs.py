@@ -12,9 +12,11 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from laplaceconfidence.arrays import IntArray, StrArray, to_numpy
+from laplaceconfidence.data.arrow_reader import is_huggingface
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.images import load_image
 from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
+from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.training.samples import ResidentSamples, Samples, StreamedSamples, as_input, read_all
 from laplaceconfidence.validation import check_finite, check_same_length, must_be
 
@@ -56,6 +58,8 @@ def training_data(
     classes: Any = None,
 ) -> TrainingData:
     """The data of ``fit``. ``classes`` fixes the classes where they are already known, as for a test set."""
+    if is_huggingface(X):
+        X = read_dataset(X, missing_label=missing_label, image_size=image_size)
     if isinstance(X, NoisyDataset):
         if y is not None:
             raise must_be("y", "left out where 'X' is a NoisyDataset, which has labels", type(y).__name__)
@@ -79,6 +83,8 @@ def unlabeled_samples(
     X: Any, device: torch.device, *, n_workers: int, image_size: ImageSize = None
 ) -> Samples:
     """Samples to predict for; labels, where there are some, are not looked at."""
+    if is_huggingface(X):
+        X = read_dataset(X, image_size=image_size)
     if isinstance(X, NoisyDataset):
         return _samples_of(X, device, n_workers, image_size)
     if isinstance(X, Dataset) or _is_map_style(X):

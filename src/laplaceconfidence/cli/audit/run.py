@@ -14,15 +14,14 @@ from laplaceconfidence.cli.progress import showing_progress
 from laplaceconfidence.cli.sources import (
     ImageFeatures,
     ImageOptions,
-    full_path,
     learn_features,
     needs_learned_features,
     stem_of,
-    with_full_paths,
 )
 from laplaceconfidence.data.array_files import load_array, open_archive
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.readers import read_dataset
+from laplaceconfidence.data.source_paths import full_path, with_full_paths
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 from laplaceconfidence.records import write_audit
 from laplaceconfidence.records.run_folder import check_place

@@ -11,14 +11,13 @@ import numpy as np
 from laplaceconfidence.cli.bench.request import BenchRequest
 from laplaceconfidence.cli.sources import (
     ImageOptions,
-    full_path,
     learn_features,
     needs_learned_features,
-    with_full_paths,
 )
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import decode_images, has_image_files
 from laplaceconfidence.data.readers import read_dataset
+from laplaceconfidence.data.source_paths import full_path, with_full_paths
 from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import must_be
 

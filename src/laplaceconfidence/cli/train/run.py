@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.cli.console import notices
-from laplaceconfidence.cli.sources import full_path, stem_of, with_full_paths
+from laplaceconfidence.cli.sources import stem_of
 from laplaceconfidence.cli.train.data import (
     PreparedData,
     TrainingSource,
@@ -24,6 +24,7 @@ from laplaceconfidence.cli.train.summary import show_training_summary
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import has_image_files
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.data.source_paths import full_path, with_full_paths
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.files import replacing, write_json
 from laplaceconfidence.folder_lock import FolderLock

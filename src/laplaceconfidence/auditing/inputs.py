@@ -1,0 +1,73 @@
+"""The data that an audit is given, as a data set, and where to find it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.read_options import ReadOptions
+from laplaceconfidence.data.readers import read_dataset
+from laplaceconfidence.data.source_paths import full_path, with_full_paths
+from laplaceconfidence.stages import stage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AuditInputs:
+    """What an audit works on.
+
+    Attributes
+    ----------
+    dataset : NoisyDataset
+    test : NoisyDataset or None
+    source : dict
+        The file or folder that the data was read from as "source" and the reader's "options"; empty where it
+        cannot be read from there again.
+    """
+
+    dataset: NoisyDataset
+    test: NoisyDataset | None
+    source: dict[str, Any]
+
+
+def audit_inputs(data: Any, test: Any, options: ReadOptions) -> AuditInputs:
+    """Read what is not a data set yet.
+
+    Parameters
+    ----------
+    data : NoisyDataset or object
+        Anything that ``read_dataset`` takes.
+    test : NoisyDataset, object or None
+        Read with the same options where ``data`` is read.
+    options : ReadOptions
+        Refused where nothing is read.
+
+    Returns
+    -------
+    AuditInputs
+    """
+    given = options.given
+    if isinstance(data, NoisyDataset):
+        options.allow_only("a NoisyDataset, which is read already")
+        return AuditInputs(data, test, {})
+    with stage("reading"):
+        dataset = read_dataset(data, **given)
+        if test is not None and not isinstance(test, NoisyDataset):
+            test = read_dataset(test, **given)
+    return AuditInputs(dataset, test, _described(data, given))
+
+
+def _described(data: Any, given: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(data, (str, Path)):
+        return {}
+    options = with_full_paths(given)
+    if not all(_is_plain(value) for value in options.values()):  # an array of features, say
+        return {}
+    return {"source": full_path(str(data)), "options": options}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(_is_plain(part) for part in value)
+    return isinstance(value, (str, int, float, bool))

@@ -1,0 +1,104 @@
+"""Images in the columns of Hugging Face datasets: files where they are files, decoded otherwise."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from laplaceconfidence.arrays import ByteImages
+from laplaceconfidence.data.images import load_image
+from laplaceconfidence.data.read_options import ReadOptions
+from laplaceconfidence.exceptions import DataFormatError
+from laplaceconfidence.validation import must_be
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnImages:
+    """The images of a column, as paths or in memory.
+
+    Attributes
+    ----------
+    paths : list of str or None
+        (n,) where every image is a file.
+    images : ByteImages or None
+        (n, height, width, 3) otherwise.
+    """
+
+    paths: list[str] | None = None
+    images: ByteImages | None = None
+
+
+def image_column(features: Any, options: ReadOptions) -> str | None:
+    """The column of a Hugging Face dataset that holds the images.
+
+    Parameters
+    ----------
+    features : datasets.Features
+    options : ReadOptions
+        ``images`` names the column. Without it, the only one of images is taken, unless ``text`` or ``path``
+        says that people look at something else.
+
+    Returns
+    -------
+    str or None
+    """
+    columns = [name for name, feature in features.items() if type(feature).__name__ == "Image"]
+    if options.images is not None:
+        if options.images not in columns:
+            listed = ", ".join(map(repr, columns)) or "none"
+            raise must_be("images", f"a column of images of the dataset ({listed})", options.images)
+        return str(options.images)
+    if options.text is not None or options.path is not None or not columns:
+        return None
+    if len(columns) > 1:
+        raise must_be("images", f"given, as the dataset has several columns of images: {columns}", None)
+    return str(columns[0])
+
+
+def images_of(cells: list[Any], column: str, size: int | tuple[int, int] | None) -> ColumnImages:
+    """The images of the cells of a column.
+
+    Parameters
+    ----------
+    cells : list of dict or None
+        With the keys "bytes" and "path", as the dataset stores them.
+    column : str
+        Its name, for messages.
+    size : int or tuple of int, optional
+        Side or (height, width) that images in memory are resized to; without it all must be of one size.
+
+    Returns
+    -------
+    ColumnImages
+    """
+    paths = [str((cell or {}).get("path") or "") for cell in cells]
+    if all(cell and cell.get("bytes") is None for cell in cells) and all(map(_is_file, paths)):
+        return ColumnImages(paths=[str(Path(path).absolute()) for path in paths])
+    images: ByteImages | None = None
+    for row, (cell, path) in enumerate(zip(cells, paths, strict=True)):
+        image = _decoded((cell or {}).get("bytes"), path, f"row {row} of the column {column!r}", size)
+        if images is None:
+            images = np.empty((len(cells), *image.shape), dtype=np.uint8)
+        if image.shape != images.shape[1:]:
+            (height, width), (other_height, other_width) = images.shape[1:3], image.shape[:2]
+            found = f"row 0 has {width} x {height} pixels, row {row} has {other_width} x {other_height}"
+            raise must_be("image_size", "given where images differ in size", None, f"Here {found}.")
+        images[row] = image
+    return ColumnImages(images=images)
+
+
+def _decoded(content: bytes | None, path: str, where: str, size: Any) -> ByteImages:
+    if content is None and not _is_file(path):
+        raise DataFormatError(f"There is no image in {where}. Remove such rows with dataset.filter.")
+    try:
+        return load_image(path if content is None else io.BytesIO(content), size)
+    except DataFormatError as error:
+        raise DataFormatError(f"The image in {where} cannot be decoded: {error}") from error
+
+
+def _is_file(path: str) -> bool:
+    return bool(path) and Path(path).is_file()

@@ -1,0 +1,95 @@
+"""Small pictures of samples as browsers read them: decoded and encoded anew, never the bytes of a file."""
+
+from __future__ import annotations
+
+import base64
+import io
+from dataclasses import dataclass
+
+import numpy as np
+
+from laplaceconfidence.arrays import ByteImages
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.images import load_thumbnail
+from laplaceconfidence.exceptions import DataFormatError
+
+_LARGEST_DRAWING = 64  # pixels; up to this, images are kept exactly, beyond it as photographs
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPicture:
+    """An image as browsers read it.
+
+    Attributes
+    ----------
+    content : bytes
+    media_type : str
+        "image/png" or "image/jpeg".
+    """
+
+    content: bytes
+    media_type: str
+
+    @property
+    def data_uri(self) -> str:
+        """The picture as an address that needs no network."""
+        return f"data:{self.media_type};base64,{base64.b64encode(self.content).decode()}"
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether it is so small that it is enlarged to be seen, and kept exactly."""
+        return self.media_type == "image/png"
+
+
+def encode_picture(image: ByteImages, longest: int | None = None) -> EncodedPicture:
+    """Small images as PNG, exactly as they are; larger ones as JPEG.
+
+    Parameters
+    ----------
+    image : ByteImages
+        (height, width, channels); of channels that are no colors, the first is shown in gray.
+    longest : int, optional
+        Pixels that the longer side is reduced to where it has more.
+
+    Returns
+    -------
+    EncodedPicture
+    """
+    from PIL import Image
+
+    if image.shape[2] not in (3, 4):  # gray, perhaps with transparency
+        image = image[:, :, 0]
+    picture = Image.fromarray(np.ascontiguousarray(image))
+    if longest is not None:
+        picture.thumbnail((longest, longest))
+    buffer = io.BytesIO()
+    if max(picture.size) <= _LARGEST_DRAWING:
+        picture.save(buffer, "PNG")
+        return EncodedPicture(buffer.getvalue(), "image/png")
+    picture.convert("RGB").save(buffer, "JPEG", quality=85)
+    return EncodedPicture(buffer.getvalue(), "image/jpeg")
+
+
+def picture_of(dataset: NoisyDataset, row: int, longest: int) -> EncodedPicture | None:
+    """The picture of one sample, from memory or from its file.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+    row : int
+    longest : int
+        Pixels that the longer side is reduced to where it has more.
+
+    Returns
+    -------
+    EncodedPicture or None
+        ``None`` where the sample has no image, or its file cannot be decoded.
+    """
+    if dataset.images is not None:
+        return encode_picture(dataset.images[row], longest)
+    if dataset.source_kind != "image" or dataset.sources is None:
+        return None
+    try:
+        return encode_picture(load_thumbnail(str(dataset.sources[row]), longest))
+    except DataFormatError:
+        return None
