@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from laplaceconfidence.data.dataset import NoisyDataset
     from laplaceconfidence.data.readers import read_dataset
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _HOMES = {
     "LaplaceConfidence": "laplaceconfidence.confidence.laplace",
