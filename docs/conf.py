@@ -24,7 +24,8 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "_ext"]
 nitpicky = True
-suppress_warnings = ["config.cache"]
+smartquotes = False  # "--set" in help texts is not a dash
+toc_object_entries_show_parents = "hide"
 
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3

@@ -1,10 +1,9 @@
-"""Take the suggestions that are nearly certain, keep a trail, and write the corrected labels."""
+"""Accept the suggestions that are nearly certain, and write a trail of what was changed."""
 
 import tempfile
 from pathlib import Path
 
-from laplaceconfidence import audit
-from laplaceconfidence.data import add_noise, load_digits
+from laplaceconfidence import add_noise, audit, load_digits
 
 digits = add_noise(load_digits(), "pair", 0.2, random_state=0)
 corrections = audit(digits, random_state=0).correct(min_probability=0.9)

@@ -1,7 +1,6 @@
-"""Which labels are wrong, how sure is that, and what should they be? On digits with known mistakes."""
+"""Which labels are wrong, how certain is that, and what should they be? On digits with known mistakes."""
 
-from laplaceconfidence import audit
-from laplaceconfidence.data import add_noise, load_digits
+from laplaceconfidence import add_noise, audit, load_digits
 
 digits = add_noise(load_digits(), "symmetric", 0.1, random_state=0)
 result = audit(digits, random_state=0)

@@ -18,13 +18,23 @@ import laplaceconfidence
 GROUPS = {
     "auditing": "Audit",
     "confidence": "Confidence estimators",
+    "graph": "Confidence estimators",
     "data": "Data",
     "training": "Training",
     "evaluation": "Evaluation",
-    "records": "Runs on disk",
-    "export": "Export",
+    "records": "Runs, reports and exports",
+    "report": "Runs, reports and exports",
+    "review": "Runs, reports and exports",
+    "export": "Runs, reports and exports",
     "exceptions": "Errors and warnings",
 }
+
+INTRODUCTION = """# Python reference
+
+Everything below is imported from `laplaceconfidence` itself: `from laplaceconfidence import audit`. Names load
+on first use: `import laplaceconfidence` loads neither torch nor pandas nor matplotlib. What is not listed here
+is internal and may change. Estimators also have scikit-learn's `get_params` and `set_params`.
+"""
 
 
 def public_names() -> list[str]:
@@ -32,29 +42,23 @@ def public_names() -> list[str]:
     return sorted((name for name in laplaceconfidence.__all__ if not name.startswith("__")), key=str.lower)
 
 
-def home_of(name: str) -> str:
-    """The package of ``laplaceconfidence`` that defines a public name."""
-    thing = getattr(laplaceconfidence, name)
-    module = getattr(thing, "__module__", None) or laplaceconfidence._HOMES[name]
-    if not module.startswith("laplaceconfidence."):  # a constant has no module of its own
-        module = laplaceconfidence._HOMES[name]
-    return str(module).split(".")[1]
+def group_of(name: str) -> str:
+    """The heading under which a public name is listed."""
+    module = laplaceconfidence._HOMES[name]
+    return GROUPS["exceptions" if _is_exception(name) else module.split(".")[1]]
 
 
 def grouped_names() -> dict[str, list[str]]:
     """Public names by the heading of their group, groups in the order of the page."""
     groups: dict[str, list[str]] = {heading: [] for heading in GROUPS.values()}
     for name in public_names():
-        home = home_of(name)
-        if issubclass_of(name, Exception):
-            home = "exceptions"
-        groups[GROUPS[home]].append(name)
+        groups[group_of(name)].append(name)
     return {heading: names for heading, names in groups.items() if names}
 
 
-def issubclass_of(name: str, base: type) -> bool:
+def _is_exception(name: str) -> bool:
     thing = getattr(laplaceconfidence, name)
-    return inspect.isclass(thing) and issubclass(thing, base)
+    return inspect.isclass(thing) and issubclass(thing, BaseException)
 
 
 def summary_of(name: str) -> str:
@@ -66,7 +70,7 @@ def summary_of(name: str) -> str:
 
 def _page(name: str) -> str:
     thing = getattr(laplaceconfidence, name)
-    if issubclass_of(name, BaseException):
+    if _is_exception(name):
         directive = f".. autoexception:: laplaceconfidence.{name}\n   :show-inheritance:\n"
     elif inspect.isclass(thing):
         directive = f".. autoclass:: laplaceconfidence.{name}\n   :members:\n   :inherited-members:\n"
@@ -79,10 +83,7 @@ def _page(name: str) -> str:
 
 def _index() -> str:
     parts = [
-        "# Python reference\n",
-        "Everything below is imported from `laplaceconfidence` itself, for instance",
-        "`from laplaceconfidence import audit`. Names load on first use: `import laplaceconfidence` loads neither",
-        "torch nor pandas nor matplotlib. What is not listed here is internal and may change.\n",
+        INTRODUCTION,
     ]
     for heading, names in grouped_names().items():
         parts += [f"## {heading}\n", "| name | summary |", "| --- | --- |"]
@@ -103,12 +104,10 @@ def _write(app: Sphinx) -> None:
 def _skip_members_of_others(
     app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any
 ) -> bool | None:
-    """Leave out what scikit-learn, torch and Python themselves put into a class."""
-    function = inspect.unwrap(member) if callable(member) else getattr(member, "fget", member)
-    module = getattr(function, "__module__", None) or getattr(type(function), "__module__", "")
-    if name.endswith("_request") or name == "get_metadata_routing":
-        return True
-    return True if callable(member) and not str(module).startswith("laplaceconfidence") else None
+    """Leave out the methods that scikit-learn, torch and Python put into a class."""
+    module = str(getattr(member, "__module__", None))
+    foreign = callable(member) and not module.startswith("laplaceconfidence")
+    return True if foreign else None
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -21,6 +21,23 @@ GUIDES = {
     "export": "[Report, review and export](../../guides/reviewing.md)",
 }
 
+INTRODUCTION = """# Command reference
+
+These pages are generated from the commands themselves; `laplaceconfidence COMMAND --help` shows the same
+text. `python -m laplaceconfidence` is the same program. Results go to standard output; progress, notes and
+errors go to standard error.
+"""
+EXIT_CODES = """`laplaceconfidence --version` shows the version; `--help` (`-h`) works for every command.
+
+| exit code | meaning |
+| --- | --- |
+| 0 | done |
+| 1 | an unexpected error, with a traceback: please report it |
+| 2 | an argument or a file cannot be used; the message says which, why and what to do |
+| 3 | a `bench` is finished, but some of its cells failed |
+| 130 | a training was stopped with Ctrl-C or SIGTERM; everything is saved |
+"""
+
 
 def commands() -> dict[str, Any]:
     """The sub-commands by name."""
@@ -50,18 +67,18 @@ def _cell(text: str) -> str:
 
 
 def _option_row(option: Any) -> str:
-    metavar = option.metavar or ("" if option.is_flag else f"<{_type_name(option)}>")
     names = ", ".join(f"`{name}`" for name in [*option.opts, *option.secondary_opts])
-    value = f"`{metavar}`" if metavar and not option.is_flag else ""
-    default = option.default
-    if default is None or default == [] or callable(default):
-        shown = ""
-    elif option.is_flag:
-        shown = f"`{(option.opts if default else option.secondary_opts or [''])[0]}`" if default else ""
-    else:
-        shown = f"`{default}`"
+    value = "" if option.is_flag else f" `{option.metavar or f'<{_type_name(option)}>'}`"
     repeated = " Can be repeated." if option.multiple and "epeat" not in option.help else ""
-    return f"| {names} | {value} | {_cell(option.help)}{repeated} | {shown} |"
+    return f"| {names}{value} | {_cell(option.help)}{repeated}{_default(option)} |"
+
+
+def _default(option: Any) -> str:
+    """The default as a sentence, unless the help states it or there is none."""
+    default = option.default
+    if default is None or default in ([], False) or callable(default) or "efault" in option.help:
+        return ""
+    return f" Default: `{option.opts[-1] if default is True else default}`."
 
 
 def _type_name(option: Any) -> str:
@@ -108,7 +125,7 @@ def command_page(name: str, command: Any) -> str:
         panels.setdefault(option.rich_help_panel or "Options", []).append(option)
     for panel, options in panels.items():
         parts += [f"## {panel}\n" if panel == "Options" else f"## Options: {panel[0].lower()}{panel[1:]}\n"]
-        parts += ["| option | value | meaning | default |", "| --- | --- | --- | --- |"]
+        parts += ["| option | meaning |", "| --- | --- |"]
         parts += [_option_row(option) for option in options]
         parts += [""]
     return "\n".join(parts)
@@ -121,23 +138,12 @@ def _index() -> str:
         rows.append(f"| [`{name}`]({name}.md) | {_cell(first)} |")
     return "\n".join(
         [
-            "# Command reference\n",
-            "These pages are generated from the commands themselves; `laplaceconfidence COMMAND --help` shows the",
-            "same text. `python -m laplaceconfidence` is the same program. Results go to standard output; progress,",
-            "notes and errors go to standard error.\n",
+            INTRODUCTION,
             "| command | what it does |",
             "| --- | --- |",
             *rows,
             "",
-            "`laplaceconfidence --version` shows the version; `--help` (`-h`) works for every command.\n",
-            "| exit code | meaning |",
-            "| --- | --- |",
-            "| 0 | done |",
-            "| 1 | an unexpected error, with a traceback: please report it |",
-            "| 2 | an argument or a file cannot be used; the message says which, why and what to do |",
-            "| 3 | a `bench` is finished, but some of its cells failed |",
-            "| 130 | a training was stopped with Ctrl-C or SIGTERM; everything is saved |",
-            "",
+            EXIT_CODES,
             "```{toctree}",
             ":hidden:",
             "",

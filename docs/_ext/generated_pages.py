@@ -9,7 +9,7 @@ from pathlib import Path
 def write_pages(folder: Path, pages: Mapping[str, str]) -> None:
     """Make ``folder`` hold exactly ``pages`` (file name -> text)."""
     folder.mkdir(parents=True, exist_ok=True)
-    for stale in set(path.name for path in folder.iterdir()) - set(pages):
+    for stale in {path.name for path in folder.iterdir()} - set(pages):
         (folder / stale).unlink()
     for name, text in pages.items():
         path = folder / name

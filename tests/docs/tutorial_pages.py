@@ -27,7 +27,8 @@ def _run_command(line: str) -> None:
     if words[0] not in ("laplaceconfidence", "python"):
         raise SystemExit(f"{words[0]!r} cannot be run in a tutorial's console block.")
     module = ["-m", "laplaceconfidence"] if words[0] == "laplaceconfidence" else []
-    done = subprocess.run([sys.executable, *module, *words[1:]], env=environment, text=True, capture_output=True)
+    command = [sys.executable, *module, *words[1:]]
+    done = subprocess.run(command, env=environment, text=True, capture_output=True)
     if done.returncode:
         raise SystemExit(f"{line}\nended with {done.returncode}:\n{done.stdout}{done.stderr}")
 
