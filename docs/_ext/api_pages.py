@@ -31,9 +31,9 @@ GROUPS = {
 
 INTRODUCTION = """# Python reference
 
-Everything below is imported from `laplaceconfidence` itself: `from laplaceconfidence import audit`. Names load
-on first use: `import laplaceconfidence` loads neither torch nor pandas nor matplotlib. What is not listed here
-is internal and may change. Estimators also have scikit-learn's `get_params` and `set_params`.
+Everything below is imported from `laplaceconfidence` itself: `from laplaceconfidence import audit`. Names
+load on first use: `import laplaceconfidence` loads neither torch nor pandas nor matplotlib. What is not
+listed here is internal and may change. Estimators also have scikit-learn's `get_params` and `set_params`.
 """
 
 
