@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check docs bench clean
 help:            ## what there is
 	@grep -E '^[a-z]+: .*##|^[a-z]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 10
 
@@ -19,8 +19,8 @@ help:            ## what there is
 	@touch $@
 
 .venv/tools: .venv/package
-	@echo "Installing the test tools into .venv (once) ..."
-	$(PIP) --group dev
+	@echo "Installing the test and documentation tools into .venv (once) ..."
+	$(PIP) --group dev --group docs
 	@touch $@
 
 demo: .venv/package   ## set everything up and run the main job on the embedded data
@@ -30,11 +30,15 @@ test: .venv/tools   ## set everything up and run the tests
 	@sh tests/browser/install_chromium.sh
 	$(BIN)/python -m pytest
 
-check: .venv/tools   ## style, types and layering
+check: .venv/tools docs   ## style, types, layering and documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 0 tests/test_layering.py
+
+docs: .venv/tools   ## build the documentation site into docs/_build/html; warnings fail
+	$(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet docs docs/_build/html
+	@echo "Documentation: docs/_build/html/index.html"
 
 bench: .venv/tools   ## measure speed, growth and quality against the peers (about an hour)
 	$(BIN)/python benchmarks/speed.py
@@ -45,5 +49,5 @@ bench: .venv/tools   ## measure speed, growth and quality against the peers (abo
 	$(BIN)/python benchmarks/tables.py
 
 clean:   ## remove .venv and what the tools leave behind
-	rm -rf .venv build dist laplaceconfidence-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist docs/_build docs/reference/api docs/reference/commands laplaceconfidence-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,3 +26,13 @@ def marked(value: float, best: float, digits: int = 3) -> str:
     """A number, bold where it is the best one as far as it is shown."""
     text = f"{value:.{digits}f}"
     return f"**{text}**" if text == f"{best:.{digits}f}" else text
+
+
+def wrapped(page: str, width: int = 119) -> str:
+    """The page with long lines of prose folded; tables and headings stay as they are."""
+    return "\n".join(
+        line
+        if line.startswith(("|", "#"))
+        else textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+        for line in page.split("\n")
+    )

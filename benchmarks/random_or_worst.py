@@ -2,7 +2,7 @@
 
 Labels that were confused where the classes overlap, which given labels alone cannot tell from truth, and the
 same with 5% of other mistakes. Calibration error and error of the noise rate among the labels that nobody
-verified, means over the seeds. docs/guide-what-the-number-means.md shows the table. About two minutes.
+verified, means over the seeds. docs/concepts/what-the-number-means.md shows the table. About two minutes.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.files import replacing
-from markdown import marked, measured_on, table
+from markdown import marked, measured_on, table, wrapped
 from measuring import RESULTS
 from tables_of_noise import mixed_noise, noise_aware
 from tables_of_practice import automatic_cost, data_issues, many_classes, report_time, review_latency
@@ -18,8 +18,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 PEERS = ("faiss-cpu", "scikit-learn", "cleanlab")
 HEAD = """# Benchmarks
 
-Written by `benchmarks/tables.py` from `benchmarks/results/*.json`; `make bench` measures anew. Ours and
-the peers run in the same process on the same machine. The best of a column is bold; losing cells stay.
+Written by `benchmarks/tables.py` from `benchmarks/results/*.json`; `make bench` measures again. This
+package and its peers run in the same process on the same machine. The best of a column is bold; cells in
+which a peer is better stay.
 """
 
 
@@ -37,9 +38,9 @@ def speed(result: dict[str, Any]) -> str:
     ]
     return (
         f"## Speed: one estimate at {n:,} x {result['settings']['d']}\n\n"
-        "The reference way is exact faiss plus one scipy conjugate gradient a class. Spearman compares our "
-        "confidences with the exact answer on the same (reduced) features. Ours is the best of 3 runs, the "
-        "others ran once.\n\n"
+        "The reference way is the paper's: exact faiss plus one scipy conjugate gradient per class. Spearman "
+        "compares our confidences with the exact answer on the same (reduced) features. Ours is the best of "
+        "3 runs, the others ran once.\n\n"
         + table(["", "seconds", "against the reference way", "recall", "Spearman"], rows)
         + "\n"
         + measured_on(result, *PEERS)
@@ -108,11 +109,12 @@ def training() -> str:
         "training_digits": (
             "Digits, small CNN",
             "1,437 of scikit-learn's digits to train on, 360 to test. The settings were tried on test "
-            "accuracy, so read it as what the method can do, not as a fair race.",
+            "accuracy, so they show what the method can do, not a fair comparison.",
         ),
         "training_embeddings": (
             "CIFAR-10 embeddings, MLP",
-            "10,000 embeddings to train on, 2,000 to test; the preset `embeddings-mlp`; 28 passes a network.",
+            "10,000 embeddings to train on, 2,000 to test; the preset `embeddings-mlp`; 28 passes per "
+            "network.",
         ),
         "training_fashion": (
             "Fashion-MNIST, small CNN",
@@ -160,7 +162,7 @@ def main() -> None:
     parts = [HEAD, *(section(result) for name, section in SECTIONS.items() if (result := read(name)))]
     parts.append(training())
     with replacing(PAGE) as temporary:
-        temporary.write_text("\n".join(parts), encoding="utf-8")
+        temporary.write_text(wrapped("\n".join(parts)), encoding="utf-8")
     print(f"-> {PAGE}")
 
 

@@ -32,8 +32,9 @@ def noise_aware(result: dict[str, Any]) -> str:
 def mixed_noise(result: dict[str, Any]) -> str:
     return _section(
         "## Two kinds of noise at once\n\n"
-        "The same where people confuse what looks alike (ambiguity) and err in another way as well. Only the "
-        "other way can be found; how much of the noise is ambiguity, given labels do not say. One seed.\n",
+        "The same with samples that look alike confused (ambiguity) and mistakes of another kind as well. "
+        "Only the latter can be found; the given labels do not show how much of the noise is ambiguity. "
+        "One seed.\n",
         result,
     )
 
@@ -118,7 +119,7 @@ def _ours(rows: Rows) -> str:
         "of these wrong",
         "calibration error with 100 audited",
     ]
-    return "What only it tells:\n\n" + table(head, body)
+    return "Outputs that only this estimator has:\n\n" + table(head, body)
 
 
 def _standing(rows: Rows) -> str:
@@ -139,7 +140,7 @@ def _standing(rows: Rows) -> str:
                     gap, peer = max(worst)
                     lost.append(f"{set_name} {_cell_name(cell)} (by {gap:.3f} to {peer})")
         won = f"{n_cells - len(lost)} of {n_cells}"
-        tail = f"; it loses in {', '.join(lost)}" if lost else ""
+        tail = f"; it is worse in {', '.join(lost)}" if lost else ""
         sentences.append(
             f"By {name} it is the best, or within one standard error of it, in {won} cells{tail}."
         )

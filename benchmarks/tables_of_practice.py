@@ -38,7 +38,7 @@ def automatic_cost(result: dict[str, Any]) -> str:
         for name, row in result["rows"].items()
     ]
     return (
-        "## What choosing for oneself costs\n\n"
+        "## Cost of automatic settings\n\n"
         f"50,000 x 512, {result['settings']['noise']} noise. Shortest of the repeats, all three in turn in "
         "one process.\n\n"
         + table(["", "seconds", "plain fits", "AUROC"], body)
@@ -63,7 +63,7 @@ def data_issues(result: dict[str, Any]) -> str:
     ]
     return (
         "## Outliers, copies and leaks\n\n"
-        "Planted into real features and into clusters of known make.\n\n"
+        "Planted into real features and into synthetic clusters.\n\n"
         + table(["set", "what", "case", "by", "AUROC", "found", "false alarms", "seconds"], body)
         + "\n"
         + measured_on(result, "cleanlab")

@@ -1,4 +1,4 @@
-"""Take the suggestions that are nearly certain, keep a trail, and write the corrected labels."""
+"""Accept the suggestions that are nearly certain, and write a trail of what was changed."""
 
 import tempfile
 from pathlib import Path

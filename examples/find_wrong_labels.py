@@ -1,4 +1,4 @@
-"""Which labels are wrong, how sure is that, and what should they be? On digits with known mistakes."""
+"""Which labels are wrong, how certain is that, and what should they be? On digits with known mistakes."""
 
 from laplaceconfidence import add_noise, audit, load_digits
 

@@ -34,7 +34,7 @@ class AuditResult:
     ``is_near_duplicate_issue``, ``near_duplicate_of`` (id of the nearest copy), ``near_duplicate_set``
     (number of the set of copies) and ``has_conflicting_duplicate`` (one of them has another label); and,
     beside a test set, ``leakage_score``, ``is_leaked`` and ``leaked_from`` (id of the test sample). Of all
-    these scores the lower is the worse, and below 0.5 is flagged. docs/more-than-labels.md says how.
+    these scores the lower is the worse, and below 0.5 is flagged. docs/guides/data-issues.md says how.
 
     ``noise_rate`` is 1 - the mean score of the given labels: the share of wrong labels if scores are taken at
     their word. The estimator of the paper errs on the side of doubt, so that on mostly right labels it

@@ -48,7 +48,7 @@ class NoiseAwareConfidence(BaseEstimator):
     A linear probe and a graph judge every sample without having seen its label. One likelihood of the given
     labels weighs the two, calibrates them and fits the noise T[z, y] = p(given y | true z); the posteriors
     then train better probes and graphs, again without any label coming back to its own sample. Every step is
-    kept only if it makes held-out given labels more likely. docs/noise-aware.md has the formulas.
+    kept only if it makes held-out given labels more likely. docs/concepts/noise-aware.md has the formulas.
 
     Parameters
     ----------
