@@ -2,10 +2,12 @@
 
 import ast
 import inspect
+import pkgutil
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,13 @@ def test_every_public_name_is_defined_where_it_is_looked_up() -> None:
         public = getattr(laplaceconfidence, name)
         assert public.__name__ == name
         assert f"{public.__module__}.".startswith(f"{home}."), name
+
+
+def test_packages_export_public_names_only() -> None:
+    for found in pkgutil.walk_packages(laplaceconfidence.__path__, "laplaceconfidence."):
+        if found.ispkg:
+            exported = getattr(import_module(found.name), "__all__", ())
+            assert set(exported) <= set(laplaceconfidence.__all__), found.name
 
 
 def test_type_checkers_see_the_same_names() -> None:

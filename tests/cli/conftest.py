@@ -1,4 +1,4 @@
-"""The command line, run in this process in a folder of its own."""
+"""Fixtures that run the command line in this process, in a temporary folder."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command with the given words; what is no mistake of the user is raised."""
+    """Runs the command with the given arguments; exceptions that it does not report are raised."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
 

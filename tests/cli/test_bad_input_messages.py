@@ -1,4 +1,4 @@
-"""Every mistake gets exit code 2, a message that names what is wrong, and no traceback."""
+"""Every input error gets exit code 2, a message that names what is wrong, and no traceback."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -250,9 +250,7 @@ def test_a_class_with_one_member_is_noted_by_its_name(run: Any, tmp_path: Path) 
     assert "Note: 1 of 3 classes have a single member (rare)" in done.stderr
 
 
-def test_our_own_mistakes_keep_their_traceback(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bugs_keep_their_traceback(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
@@ -261,7 +259,7 @@ def test_our_own_mistakes_keep_their_traceback(
         run("audit", "d.npz")
 
 
-def test_files_that_vanish_are_the_users_to_mend(
+def test_errors_about_files_are_reported_as_a_message(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""The command as people start it: a process of its own."""
+"""The command as users start it: in its own process."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def test_script_and_module_are_the_same(command: list[str]) -> None:
     assert done.stdout.strip() == f"laplaceconfidence {laplaceconfidence.__version__}"
 
 
-def test_without_words_it_explains_itself() -> None:
+def test_without_arguments_help_is_shown() -> None:
     done = start(sys.executable, "-m", "laplaceconfidence")
     assert "audit" in done.stdout + done.stderr
     assert "demo" in done.stdout + done.stderr
@@ -39,7 +39,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert start(sys.executable, "-c", code).returncode == 0
 
 
-def test_a_process_audits_and_a_mistake_ends_with_2(tmp_path: Path) -> None:
+def test_an_audit_exits_with_0_and_an_input_error_with_2(tmp_path: Path) -> None:
     command = (sys.executable, "-m", "laplaceconfidence", "audit", "digits", "--out", "run")
     done = start(*command, folder=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -9,11 +9,9 @@ from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.confidence.normalized_margin import NormalizedMargin
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.confidence.refined_cross_entropy import RefinedCrossEntropy
-from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.confidence.self_confidence import SelfConfidence
 
 __all__ = [
-    "ESTIMATORS",
     "BetaLossMixture",
     "ConfidenceEstimator",
     "GaussianLossMixture",

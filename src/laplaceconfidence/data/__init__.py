@@ -1,31 +1,18 @@
-"""Data sets with labels nobody has verified: reading them, and making noise of a known kind."""
+"""Data sets with labels that nobody has verified: reading them, and adding noise of a known kind."""
 
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.digits import load_digits
 from laplaceconfidence.data.images import load_image, load_images
-from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
-from laplaceconfidence.data.noise import NOISE_KINDS, add_noise
+from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.data.noise_file import NoiseRecord, read_noise_file, write_noise_file
 from laplaceconfidence.data.readers import read_dataset
-from laplaceconfidence.data.transitions import (
-    CIFAR10_ASYMMETRIC,
-    CIFAR100_ASYMMETRIC,
-    DIGITS_ASYMMETRIC,
-    empirical_transition,
-)
+from laplaceconfidence.data.transitions import empirical_transition
 
 __all__ = [
-    "CIFAR10_ASYMMETRIC",
-    "CIFAR100_ASYMMETRIC",
-    "DIGITS_ASYMMETRIC",
-    "MISSING",
-    "NOISE_KINDS",
-    "EncodedLabels",
     "NoiseRecord",
     "NoisyDataset",
     "add_noise",
     "empirical_transition",
-    "encode_labels",
     "load_digits",
     "load_image",
     "load_images",

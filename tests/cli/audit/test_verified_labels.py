@@ -32,7 +32,7 @@ def animals(tmp_path: Path) -> pd.DataFrame:
 
 
 def verify(path: Path, animals: pd.DataFrame, ids: list[str]) -> None:
-    """What somebody who knows the truth would fill in."""
+    """Write a table of verified labels for these samples, all of them true."""
     pd.DataFrame({"id": ids, "verified_label": animals.truth[ids].to_numpy()}).to_csv(path, index=False)
 
 
@@ -76,7 +76,7 @@ def test_rows_without_a_verified_label_are_skipped_and_counted(
     assert read_audit(tmp_path / "x").record.source["n_audited"] == 56
 
 
-def test_few_labels_are_certain_and_the_note_says_that_no_more_comes_of_it(
+def test_few_labels_are_certain_but_a_note_says_that_they_do_not_calibrate(
     run: Any, animals: pd.DataFrame, tmp_path: Path
 ) -> None:
     verify(tmp_path / "v.csv", animals, animals.id[:49].tolist())
