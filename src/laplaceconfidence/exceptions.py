@@ -1,18 +1,20 @@
-"""Everything this package raises or warns about, as one tree.
+"""All errors and warnings that this package raises on purpose, as one tree.
 
     LaplaceConfidenceError
-    ├── InvalidInputError (also a ValueError)      a parameter breaks its rule
-    ├── DataFormatError (also a ValueError)        a file is not what it claims to be
-    ├── DownloadError (also an OSError)            data cannot be fetched from its publisher
-    ├── RunFolderError (also an OSError)           a run's folder is missing, taken or cannot be written
-    ├── MissingDependencyError (also an ImportError)  an optional part is not installed
-    ├── training.stopping.Interrupted              training was asked to stop, and can go on
-    ├── training.stopping.TrainingStopped          training cannot go on
-    └── training.distributed.AnotherProcessFailed  another process of the same training failed
+    ├── InvalidInputError (also a ValueError)         a parameter breaks its rule
+    ├── DataFormatError (also a ValueError)           a file does not have the format it should have
+    ├── DownloadError (also an OSError)               data cannot be downloaded from its publisher
+    ├── RunFolderError (also an OSError)              the folder of a run is missing, in use or not writable
+    │   └── review.store.BusyStoreError               another process has locked the decisions
+    ├── MissingDependencyError (also an ImportError)  an optional dependency is not installed
+    ├── review.store.StaleDecisionError               somebody else decided on the sample in the meantime
+    ├── training.stopping.Interrupted                 training stopped on request and can be resumed
+    ├── training.stopping.TrainingStopped             training cannot continue
+    └── training.distributed.AnotherProcessFailed     another process of the same training failed
 
     LaplaceConfidenceWarning (a UserWarning)
-    ├── AdjustedSettingWarning                     a setting did not fit the data and was changed
-    └── training.guards.TrainingWarning            training goes wrong, and how to mend it
+    ├── AdjustedSettingWarning                        a setting did not suit the data and was changed
+    └── training.guards.TrainingWarning               training continues, but something looks wrong
 
 Solvers that stop early warn with ``sklearn.exceptions.ConvergenceWarning``, as scikit-learn's own do.
 """
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 
 class LaplaceConfidenceError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
 
 class InvalidInputError(LaplaceConfidenceError, ValueError):
@@ -29,15 +31,15 @@ class InvalidInputError(LaplaceConfidenceError, ValueError):
 
 
 class DataFormatError(LaplaceConfidenceError, ValueError):
-    """A file cannot be read as what it claims to be."""
+    """A file does not have the format it should have; the message says what to do."""
 
 
 class DownloadError(LaplaceConfidenceError, OSError):
-    """Data cannot be fetched, or is not what its publisher published; the message says what to do."""
+    """Data cannot be downloaded, or differs from what was published; the message says what to do."""
 
 
 class RunFolderError(LaplaceConfidenceError, OSError):
-    """The folder of a run is missing, already taken or cannot be written."""
+    """The folder of a run is missing, in use by another process, or cannot be written."""
 
 
 class MissingDependencyError(LaplaceConfidenceError, ImportError):
@@ -45,8 +47,8 @@ class MissingDependencyError(LaplaceConfidenceError, ImportError):
 
 
 class LaplaceConfidenceWarning(UserWarning):
-    """Base of every warning this package gives on purpose."""
+    """Base class of all warnings that this package gives on purpose."""
 
 
 class AdjustedSettingWarning(LaplaceConfidenceWarning):
-    """A setting did not fit the data and was changed; the message says from what to what."""
+    """A setting did not suit the data and was changed; the message names the old and the new value."""
