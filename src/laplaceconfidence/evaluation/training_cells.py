@@ -1,4 +1,4 @@
-"""Measuring training methods: noise put into known labels, one loop for all, accuracy on a test set."""
+"""Measurement of training methods: add noise to known labels, train, and test."""
 
 from __future__ import annotations
 
@@ -13,22 +13,34 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.evaluation.grid import Cell, Scores
 from laplaceconfidence.evaluation.noises import Noise
 
-NOT_KEPT = ("checkpoints", "confidences")  # of a finished run: gigabytes that the bench does not need
+NOT_KEPT = ("checkpoints", "confidences")  # of a finished run: gigabytes that the benchmark does not need
 SCORES = {
     "last_rounds_accuracy": "test_accuracy_mean_of_last_rounds",
     "chosen_round_accuracy": "test_accuracy_of_chosen_round",
     "best_round_accuracy": "test_accuracy_best_round_for_comparison_only",
     "chosen_round": "chosen_round",
 }
-"""The scores of a cell by what the summary of a training run calls them."""
+"""The scores of a cell and their names in the summary of a training run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingCells:
-    """Measures the cells of training methods. Every cell is a training run in a folder of its own.
+    """Measures the cells of training methods; every cell is a training run in its own folder.
 
-    A run that was stopped goes on when its cell is measured again. ``parameters`` are those of
-    ``RobustClassifier``, by method.
+    An interrupted run is resumed when its cell is measured again.
+
+    Parameters
+    ----------
+    train, test : NoisyDataset
+        Training and test data.
+    parameters : mapping of str to mapping
+        Parameters of ``RobustClassifier`` per method.
+    folder : Path
+        Holds the folders of the runs.
+    mapping : mapping of str to str or None, default=None
+        For asymmetric noise; see ``add_noise``.
+    listeners : sequence of callable, default=()
+        Called with every training event.
     """
 
     train: NoisyDataset
@@ -39,6 +51,7 @@ class TrainingCells:
     listeners: Sequence[Callable[[Mapping[str, Any]], None]] = ()
 
     def measure(self, cell: Cell) -> Scores:
+        """Train with the method of a cell and return its accuracies."""
         from laplaceconfidence.training.classifier import RobustClassifier
 
         data = Noise.parse(cell.noise).put_into(self.train, cell.seed, self.mapping)
@@ -51,10 +64,10 @@ class TrainingCells:
         return {**scores, "seconds": float(sum(json.loads(line)["seconds"] for line in lines))}
 
     def run_folder(self, cell: Cell) -> Path:
-        """Where the training run of a cell is."""
+        """Return the folder of the training run of a cell."""
         return self.folder / f"{cell.contender}_{cell.noise.replace(':', '-')}_seed-{cell.seed}"
 
     def tidy(self, cell: Cell) -> None:
-        """Remove what only a run that is not finished needs, once the outcome of its cell is safe."""
+        """Remove the files that only an unfinished run needs; call it after the outcome was stored."""
         for name in NOT_KEPT:
             shutil.rmtree(self.run_folder(cell) / name, ignore_errors=True)
