@@ -68,7 +68,7 @@ def add_noise(
     >>> from laplaceconfidence.data import add_noise, load_digits
     >>> noisy = add_noise(load_digits(), "symmetric", 0.4, random_state=0)
     >>> round(float((noisy.labels != noisy.true_labels).mean()), 2)
-    0.36
+    0.38
     """
     check_choice(kind, "kind", NOISE_KINDS)
     if mapping is not None and kind != "asymmetric":

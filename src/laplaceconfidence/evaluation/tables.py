@@ -175,7 +175,9 @@ def verdict(table: Table) -> str:
     wins = {name: count for name, count in table.wins().items() if count}
     if not wins:
         alone = len(table.contenders) == 1
-        return f"{table.contenders[0]} has no rival here." if alone else "There is nothing to compare yet."
+        return (
+            f"{table.contenders[0]} is the only contender." if alone else "There is nothing to compare yet."
+        )
     most = max(wins.values())
     leaders = [name for name, count in wins.items() if count == most]
     where = f"all {n} noises" if most == n > 1 else f"{most} of {n} noises" if n > 1 else "the one noise"
