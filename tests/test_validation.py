@@ -130,8 +130,8 @@ def test_features_of_float_stay_as_they_are() -> None:
     [
         ([["a"]], "'features' parameter must be numeric. Got '<U1' instead"),
         (np.array([[1j]]), "'features' parameter must be numeric. Got 'complex128'"),
-        ([1.0, 2.0], r"must be a matrix with one row a sample. Got 'shape \(2,\)'"),
-        (np.zeros((2, 2, 2)), r"must be a matrix with one row a sample. Got 'shape \(2, 2, 2\)'"),
+        ([1.0, 2.0], r"must be a matrix with one row per sample. Got 'shape \(2,\)'"),
+        (np.zeros((2, 2, 2)), r"must be a matrix with one row per sample. Got 'shape \(2, 2, 2\)'"),
         (np.zeros((0, 3)), r"at least one row and one column. Got 'shape \(0, 3\)'"),
         (np.zeros((3, 0)), r"at least one row and one column. Got 'shape \(3, 0\)'"),
         ([[np.nan]], "must be finite. Got 1 NaN and 0 infinite"),

@@ -27,7 +27,7 @@ from pathlib import Path
 
 
 class LaplaceConfidenceError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
 
 class InvalidInputError(LaplaceConfidenceError, ValueError):
@@ -35,15 +35,15 @@ class InvalidInputError(LaplaceConfidenceError, ValueError):
 
 
 class DataFormatError(LaplaceConfidenceError, ValueError):
-    """A file cannot be read as what it claims to be."""
+    """A file does not have the format it should have; the message says what to do."""
 
 
 class DownloadError(LaplaceConfidenceError, OSError):
-    """Data cannot be fetched, or is not what its publisher published; the message says what to do."""
+    """Data cannot be downloaded, or differs from what was published; the message says what to do."""
 
 
 class RunFolderError(LaplaceConfidenceError, OSError):
-    """The folder of a run is missing, already in use or cannot be written."""
+    """The folder of a run is missing, in use by another process, or cannot be written."""
 
 
 class MissingDependencyError(LaplaceConfidenceError, ImportError):
@@ -70,11 +70,11 @@ class AnotherProcessFailed(LaplaceConfidenceError):  # noqa: N818 (says what hap
 
 
 class LaplaceConfidenceWarning(UserWarning):
-    """Base of every warning this package issues on purpose."""
+    """Base class of all warnings that this package gives on purpose."""
 
 
 class AdjustedSettingWarning(LaplaceConfidenceWarning):
-    """A setting did not fit the data and was changed; the message says from what to what."""
+    """A setting did not suit the data and was changed; the message names the old and the new value."""
 
 
 class TrainingWarning(LaplaceConfidenceWarning):

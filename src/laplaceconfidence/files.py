@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: written to a temporary name, then renamed."""
+"""Atomic writes: files are written under a temporary name, then renamed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,20 @@ from typing import Any
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; on success it takes the name ``path``, else it is removed.
+    """Yield a temporary path in the same folder; it is renamed to ``path`` on success, else removed.
 
+    Parameters
+    ----------
+    path : str or Path
+        The file to write or replace.
+
+    Yields
+    ------
+    Path
+        Where to write.
+
+    Examples
+    --------
     >>> with replacing("table.csv") as temporary:        # doctest: +SKIP
     ...     frame.to_csv(temporary)
     """
@@ -33,14 +45,34 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def write_json(path: str | Path, content: Any) -> None:
-    """Write ``content`` as readable JSON, whole or not at all. NaN is refused: it is not JSON."""
+    """Write indented JSON atomically; NaN raises ``ValueError``, because it is not valid JSON.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write or replace.
+    content : object
+        What ``json.dumps`` can encode.
+    """
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     with replacing(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """One line for every setting that is not the same, nested ones included."""
+    """Describe the settings that differ, one line per setting, nested ones included.
+
+    Parameters
+    ----------
+    before, now : Mapping of str to object
+        Settings.
+    prefix : str, default=""
+        Put before the names.
+
+    Returns
+    -------
+    list of str
+    """
     lines: list[str] = []
     for name in sorted({*before, *now}):
         old, new = before.get(name, "not set"), now.get(name, "not set")

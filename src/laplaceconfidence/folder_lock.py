@@ -1,4 +1,4 @@
-"""One process at a time writes into a run's folder."""
+"""FolderLock: only one process at a time writes into the folder of a run."""
 
 from __future__ import annotations
 
@@ -12,17 +12,27 @@ from laplaceconfidence.exceptions import RunFolderError
 
 try:
     import fcntl
-except ImportError:  # Windows cannot lock folders; two processes are the user's own care there
+except ImportError:  # not on Windows, where folders are not locked
     fcntl = None  # type: ignore[assignment]
 
-PATIENCE = 5.0  # seconds that a killed process's workers may need to end
+PATIENCE = 5.0  # seconds; the workers of a killed process may need some time to end
 _PAUSE = 0.1
 
 
 class FolderLock:
-    """Holds a folder, which is made if need be, until it is closed or the process ends, however it ends.
+    """An exclusive lock of a folder, held until ``close`` is called or the process ends.
 
-    Raises RunFolderError if another process holds it.
+    The folder is created if it does not exist.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder to lock.
+
+    Raises
+    ------
+    RunFolderError
+        If another process holds the lock, or the folder cannot be used.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -46,7 +56,7 @@ class FolderLock:
             time.sleep(_PAUSE)
 
     def close(self) -> None:
-        """Let others write."""
+        """Release the lock."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

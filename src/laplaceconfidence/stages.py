@@ -1,8 +1,8 @@
-"""What long work is doing right now, told to whoever listens.
+"""Progress of long computations.
 
-Work is written as ``with stage("neighbors"): ...``; nothing happens unless an observer was installed with
-``observing(...)``, so the library never prints and the command line can show progress. ``logging_stages``
-installs one that writes to Python's log.
+Computations name their stages by ``with stage("neighbors"): ...``. Observers that were installed with
+``observing(...)`` are notified; without one nothing happens. The library itself never prints.
+``logging_stages`` installs an observer that writes to Python's log.
 """
 
 from __future__ import annotations
@@ -18,11 +18,16 @@ from typing import Protocol
 
 
 class StageObserver(Protocol):
-    """Told when a stage starts, how far it is (if it can say so) and how long it took."""
+    """An object that is notified when a stage starts, advances and finishes."""
 
-    def started(self, name: str, total: int | None) -> None: ...
-    def advanced(self, name: str, amount: int) -> None: ...
-    def finished(self, name: str, seconds: float) -> None: ...
+    def started(self, name: str, total: int | None) -> None:
+        """A stage of ``total`` steps, if the number is known, has started."""
+
+    def advanced(self, name: str, amount: int) -> None:
+        """``amount`` further steps are done."""
+
+    def finished(self, name: str, seconds: float) -> None:
+        """The stage has finished."""
 
 
 LOGGER = logging.getLogger("laplaceconfidence")
@@ -32,7 +37,13 @@ _observers: ContextVar[tuple[StageObserver, ...]] = ContextVar("stage_observers"
 
 @contextmanager
 def observing(observer: StageObserver) -> Iterator[None]:
-    """Tell ``observer`` about every stage inside the block, besides those already listening."""
+    """Notify ``observer`` of every stage inside the block, in addition to the observers around it.
+
+    Parameters
+    ----------
+    observer : StageObserver
+        The observer.
+    """
     token = _observers.set((*_observers.get(), observer))
     try:
         yield
@@ -42,7 +53,20 @@ def observing(observer: StageObserver) -> Iterator[None]:
 
 @contextmanager
 def stage(name: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Name the work inside the block; the yielded function reports that a part of ``total`` is done."""
+    """Declare the block as a stage.
+
+    Parameters
+    ----------
+    name : str
+        Name of the stage.
+    total : int or None, default=None
+        Number of steps, if known.
+
+    Yields
+    ------
+    callable
+        To be called with the number of steps that were just done.
+    """
     observers = _observers.get()
 
     def advance(amount: int) -> None:
@@ -62,7 +86,13 @@ def stage(name: str, total: int | None = None) -> Iterator[Callable[[int], None]
 
 @dataclass(slots=True)
 class StageTimer:
-    """An observer that adds up the seconds each stage took."""
+    """An observer that sums the seconds per stage.
+
+    Attributes
+    ----------
+    seconds : dict of str to float
+        Seconds per stage.
+    """
 
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -70,7 +100,7 @@ class StageTimer:
         self.seconds.setdefault(name, 0.0)
 
     def advanced(self, name: str, amount: int) -> None:
-        """Only the end matters to a timer."""
+        """Do nothing: only the end of a stage matters."""
 
     def finished(self, name: str, seconds: float) -> None:
         self.seconds[name] += seconds

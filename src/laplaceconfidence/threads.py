@@ -1,7 +1,7 @@
-"""How many threads a heavy call may use.
+"""Limits on the number of threads.
 
-faiss, BLAS and torch each bring an OpenMP pool of their own; left alone they over-subscribe the machine.
-Every heavy call therefore says how many threads it takes.
+faiss, BLAS and torch each have an OpenMP thread pool of their own; together they would run more threads than
+there are cores. Every expensive call therefore sets the number of threads it uses.
 """
 
 from __future__ import annotations
@@ -14,22 +14,43 @@ from laplaceconfidence.exceptions import InvalidInputError
 
 
 def available_cores() -> int:
-    """Cores this process may run on (a container may allow fewer than the machine has)."""
+    """Return the number of cores this process may use, which may be fewer than the machine has.
+
+    Returns
+    -------
+    int
+    """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Threads that ``n_jobs`` asks for: ``None`` and -1 mean every core, -2 all but one, and so on."""
+    """Convert ``n_jobs`` to a number of threads.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        ``None`` and -1 mean all cores, -2 all but one, and so on.
+
+    Returns
+    -------
+    int
+    """
     if n_jobs is None:
         return available_cores()
     if n_jobs == 0:
-        raise InvalidInputError("The 'n_jobs' parameter must not be 0: None or -1 takes every core. Got 0.")
+        raise InvalidInputError("The 'n_jobs' parameter must not be 0: None or -1 uses all cores. Got 0.")
     return n_jobs if n_jobs > 0 else max(1, available_cores() + 1 + n_jobs)
 
 
 @contextmanager
 def limited_threads(n_threads: int) -> Iterator[None]:
-    """Hold faiss and BLAS to ``n_threads`` inside the block and give back what they had."""
+    """Limit faiss and BLAS to ``n_threads`` threads inside the block.
+
+    Parameters
+    ----------
+    n_threads : int
+        Number of threads.
+    """
     import faiss
     from threadpoolctl import threadpool_limits
 

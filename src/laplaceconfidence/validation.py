@@ -1,4 +1,4 @@
-"""Checks of what users pass in. Every message names the parameter, its rule and the value."""
+"""Checks of parameters. Every message names the parameter, its rule and the value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,23 @@ from laplaceconfidence.exceptions import InvalidInputError
 
 
 def must_be(parameter: str, rule: str, value: object, advice: str = "") -> InvalidInputError:
-    """The error for a parameter that breaks its rule: what it is called, what it must be, what it was."""
+    """Make the error for a parameter that breaks its rule.
+
+    Parameters
+    ----------
+    parameter : str
+        Name of the parameter.
+    rule : str
+        What it must be, as the end of a sentence.
+    value : object
+        What was passed.
+    advice : str, default=""
+        What to do, as a sentence.
+
+    Returns
+    -------
+    InvalidInputError
+    """
     message = f"The '{parameter}' parameter must be {rule}. Got {value!r} instead."
     return InvalidInputError(f"{message} {advice}".rstrip())
 
@@ -45,7 +61,23 @@ def check_boolean(value: Any, parameter: str) -> bool:
 
 
 def check_integer(value: Any, parameter: str, *, minimum: int, maximum: int | None = None) -> int:
-    """``value`` as an int of at least ``minimum`` and, where given, at most ``maximum``."""
+    """Check that a value is an integer between ``minimum`` and ``maximum``.
+
+    Parameters
+    ----------
+    value : object
+        What was passed.
+    parameter : str
+        Name of the parameter.
+    minimum : int
+        Smallest value allowed.
+    maximum : int or None, default=None
+        Largest value allowed.
+
+    Returns
+    -------
+    int
+    """
     rule = f"an integer of at least {minimum}" + (f" and at most {maximum}" if maximum is not None else "")
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise must_be(parameter, rule, value)
@@ -63,7 +95,23 @@ def check_real(
     at_least: float | None = None,
     at_most: float | None = None,
 ) -> float:
-    """``value`` as a float inside the given open (above, below) or closed (at_least, at_most) bounds."""
+    """Check that a value is a finite number within bounds.
+
+    Parameters
+    ----------
+    value : object
+        What was passed.
+    parameter : str
+        Name of the parameter.
+    above, below : float or None, default=None
+        Bounds that are not allowed themselves.
+    at_least, at_most : float or None, default=None
+        Bounds that are allowed themselves.
+
+    Returns
+    -------
+    float
+    """
     bounds = [
         text
         for text in (
@@ -90,14 +138,36 @@ def check_real(
 
 
 def check_choice(value: Any, parameter: str, choices: Sequence[str]) -> str:
-    """``value`` if it is one of ``choices``."""
+    """Check that a value is one of several strings.
+
+    Parameters
+    ----------
+    value : object
+        What was passed.
+    parameter : str
+        Name of the parameter.
+    choices : sequence of str
+        The values allowed.
+
+    Returns
+    -------
+    str
+    """
     if not isinstance(value, str) or value not in choices:
         raise must_be(parameter, "one of " + ", ".join(repr(choice) for choice in choices), value)
     return value
 
 
 def check_same_length(first: str, n_first: int, second: str, n_second: int) -> None:
-    """Raise unless two things that describe the same samples have the same number of them."""
+    """Check that two parameters have the same number of samples.
+
+    Parameters
+    ----------
+    first, second : str
+        Names of the parameters.
+    n_first, n_second : int
+        Their numbers of samples.
+    """
     if n_first != n_second:
         raise InvalidInputError(
             f"'{first}' and '{second}' must describe the same samples: "
@@ -106,7 +176,15 @@ def check_same_length(first: str, n_first: int, second: str, n_second: int) -> N
 
 
 def check_finite(values: FloatArray, parameter: str) -> None:
-    """Raise with the number of NaN and infinite values and the first row that holds one."""
+    """Check that all values are finite; the error counts the others and names the first row with one.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, ...)
+        The values.
+    parameter : str
+        Name of the parameter.
+    """
     # A sum is finite only if all its terms are: one pass without a boolean copy of the whole array.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):
@@ -125,7 +203,20 @@ def check_finite(values: FloatArray, parameter: str) -> None:
 
 
 def check_features(features: Any, parameter: str = "features") -> FloatArray:
-    """Features as a finite, C-contiguous float32 or float64 matrix with at least one row and column."""
+    """Check that features are a finite numeric matrix with at least one row and one column.
+
+    Parameters
+    ----------
+    features : array-like of shape (n, d)
+        Feature vectors.
+    parameter : str, default="features"
+        Name of the parameter.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+        C-contiguous, float32 or float64.
+    """
     try:
         array = to_numpy(features)
     except ValueError:  # rows of different lengths
@@ -133,7 +224,7 @@ def check_features(features: Any, parameter: str = "features") -> FloatArray:
     if array.dtype.kind not in "fiub":
         raise must_be(parameter, "numeric", str(array.dtype), "Embed or encode text and categories first.")
     if array.ndim != 2:
-        raise must_be(parameter, "a matrix with one row a sample", f"shape {array.shape}")
+        raise must_be(parameter, "a matrix with one row per sample", f"shape {array.shape}")
     if 0 in array.shape:
         raise must_be(parameter, "a matrix with at least one row and one column", f"shape {array.shape}")
     if array.dtype not in (np.float32, np.float64):
@@ -144,7 +235,17 @@ def check_features(features: Any, parameter: str = "features") -> FloatArray:
 
 
 def check_random_state(random_state: Any) -> np.random.Generator:
-    """A generator from a seed, a generator, a legacy ``RandomState`` or ``None`` (fresh entropy)."""
+    """Convert ``random_state`` to a generator.
+
+    Parameters
+    ----------
+    random_state : int, Generator, RandomState or None
+        A seed, a generator, or ``None`` for a generator that differs in every run.
+
+    Returns
+    -------
+    numpy.random.Generator
+    """
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):

@@ -105,7 +105,7 @@ def test_features_and_labels_may_lie_beside_an_npz(tmp_path: Path) -> None:
             {"label": "b", "split": "train"},
             "'split' parameter must be left out for an .npz file. Got 'train'",
         ),
-        ({"label": "b", "text": "a", "path": "a"}, "'path' parameter must be left out where 'text' is given"),
+        ({"label": "b", "text": "a", "path": "a"}, "'path' parameter must be left out if 'text' is given"),
         ({"label": "a", "features": "a"}, "'labels' parameter must be one-dimensional"),
         ({"label": "b", "features": "a", "labels": None, "id": "a"}, "'ids'"),
         (

@@ -67,9 +67,9 @@ def test_the_archive_is_fetched_once(archive: PublishedArchive, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("cut.tar.gz", r"gave 2,303,999 of 2,304,000 bytes and was thrown away\. Try again"),
+        ("cut.tar.gz", r"gave 2,303,999 of 2,304,000 bytes and was deleted\. Try again"),
         ("longer.tar.gz", r"gave more of 2,304,000 bytes"),
-        ("other.tar.gz", r"is not the published archive and was thrown away: its SHA-256 is [0-9a-f]{64}"),
+        ("other.tar.gz", r"is not the published archive and was deleted: its SHA-256 is [0-9a-f]{64}"),
         ("absent.tar.gz", r"cannot be reached \(File not found\)"),
     ],
 )

@@ -76,8 +76,11 @@ def test_a_folder_may_hold_images_without_a_label(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ([], "holds neither sub-folders nor images. An image folder has one sub-folder a class"),
-        (["1.png", "2.png"], "holds 2 images beside each other. An image folder has one sub-folder a class"),
+        ([], "holds neither sub-folders nor images. An image folder has one sub-folder per class"),
+        (
+            ["1.png", "2.png"],
+            "holds 2 images but no sub-folders. An image folder has one sub-folder per class",
+        ),
         (["cat/notes.txt", "dog/x.bin"], r"has 2 sub-folders and no image in any of them \(.bmp, "),
         (
             ["train/cat/1.png", "test/cat/2.png"],
@@ -96,8 +99,8 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     with pytest.warns(LaplaceConfidenceWarning) as caught:
         data = read_dataset(tmp_path)
     said = [str(warning.message) for warning in caught]
-    assert any("1 sub-folders without images, which make no class: dog." in text for text in said)
-    assert any("1 images outside of every class, which are left out: stray.png." in text for text in said)
+    assert any("1 sub-folders without images, which are ignored: dog." in text for text in said)
+    assert any("1 images outside the sub-folders, which are left out: stray.png." in text for text in said)
     assert caught[0].filename == __file__
     assert data.class_names == ("cat",)
 

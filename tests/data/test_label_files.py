@@ -62,7 +62,7 @@ def test_labels_themselves_pass_through() -> None:
 
 def test_what_is_no_list_of_labels(tmp_path: Path) -> None:
     (tmp_path / "y.csv").write_text("a,b\nc,d\n")
-    with pytest.raises(DataFormatError, match=r"y.csv must hold one label a line; line 1 has 2 cells"):
+    with pytest.raises(DataFormatError, match=r"y.csv must hold one label per line; line 1 has 2 cells"):
         given_labels(tmp_path / "y.csv")
     (tmp_path / "y.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DataFormatError, match=r"y.txt cannot be read as labels .*UTF-8"):

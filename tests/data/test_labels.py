@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laplaceconfidence.data.labels import MISSING, distinct_labels, encode_labels
+from laplaceconfidence.data.labels import MISSING, distinct_labels, encodable, encode_labels
 from laplaceconfidence.exceptions import InvalidInputError
 
 NAN = float("nan")
@@ -177,6 +177,12 @@ def test_classes_are_distinct_and_present(classes: list[str | None]) -> None:
         encode_labels(["a"], classes=classes)
 
 
-def test_decoding_needs_one_code_a_label() -> None:
+def test_what_utf8_cannot_encode_is_escaped() -> None:
+    assert encodable(np.array(["a", "b\udcff"])).tolist() == ["a", "b\\udcff"]
+    for unchanged in (np.array(["a", "é"]), np.array([1, 2])):
+        assert encodable(unchanged) is unchanged
+
+
+def test_decoding_needs_one_code_per_label() -> None:
     with pytest.raises(InvalidInputError, match=r"'codes' must have 2 entries. Got 1"):
         encode_labels(["a", "b"]).decode(np.array([0]))

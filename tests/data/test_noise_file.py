@@ -89,9 +89,9 @@ def test_a_changed_file_is_noticed(tmp_path: Path, field: str) -> None:
     [
         ({"labels": "not base64!"}, "cannot be unpacked"),
         ({"labels": base64.b64encode(b"not zlib").decode()}, "cannot be unpacked"),
-        ({"labels": base64.b64encode(zlib.compress(bytes(10**7))).decode()}, "unpacked|do not fit"),
-        ({"labels": CHANGES["labels"]}, "do not fit their checksum 'labels_sha256'"),
-        ({"n_samples": 61}, "do not fit"),
+        ({"labels": base64.b64encode(zlib.compress(bytes(10**7))).decode()}, "unpacked|do not match"),
+        ({"labels": CHANGES["labels"]}, "do not match their checksum 'labels_sha256'"),
+        ({"n_samples": 61}, "do not match"),
         ({"n_samples": -5}, "cannot be unpacked"),
         ({"transition_matrix": [[1.0], [1.0, 2.0]]}, "transition matrix"),
         ({"transition_matrix": [[0.5, 0.5]]}, "transition matrix"),
@@ -109,7 +109,7 @@ def test_a_forged_file_is_noticed(tmp_path: Path, change: dict[str, Any], messag
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": "other"}', "\x00", "[" * 100_000])
 def test_what_is_no_noise_file(tmp_path: Path, text: str) -> None:
     (tmp_path / "noise.json").write_text(text)
-    with pytest.raises(DataFormatError, match=r"noise.json is (truncated, damaged or )?no noise file"):
+    with pytest.raises(DataFormatError, match=r"noise.json is (truncated, damaged or )?not a noise file"):
         read_noise_file(tmp_path / "noise.json")
 
 
@@ -119,14 +119,14 @@ def test_missing_and_unfit_fields_are_named(tmp_path: Path, field: str) -> None:
     content = json.loads(path.read_text())
     for broken in ({key: content[key] for key in content if key != field}, content | {field: {"a": 1}}):
         path.write_text(json.dumps(broken))
-        with pytest.raises(DataFormatError, match=f"'{field}' is missing or of a wrong kind"):
+        with pytest.raises(DataFormatError, match=f"'{field}' is missing or has the wrong type"):
             read_noise_file(path)
 
 
 def test_numbers_that_json_does_not_know(tmp_path: Path) -> None:
     path, _ = written(tmp_path)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"rate": float("nan")}))
-    with pytest.raises(DataFormatError, match="a number that is none"):
+    with pytest.raises(DataFormatError, match="a value that is not a number"):
         read_noise_file(path)
 
 

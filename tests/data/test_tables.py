@@ -207,7 +207,7 @@ def test_small_numbers_stay_small() -> None:
         (
             {},
             {"features": ["size", "label"]},
-            "'features' parameter must be columns that serve as nothing else",
+            "'features' parameter must be columns that are not used for something else",
         ),
         ({}, {"labels": [0, 1, 2]}, "'labels' parameter must be left out for a"),
         ({}, {"images": "size"}, "'images' parameter must be (left out for a|a column of images)"),

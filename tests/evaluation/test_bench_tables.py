@@ -89,7 +89,7 @@ def test_nothing_is_summarized_as_nothing() -> None:
         ({"a": (0.9, 0.7), "b": (0.8, 0.8)}, "a and b are best under 1 of 2 noises each by AUROC."),
         ({"a": (0.9, 0.9), "b": (0.9, 0.8)}, "a is best under all 2 noises by AUROC."),
         ({"a": (0.9, 0.9), "b": (0.9, 0.9)}, "a and b are best under all 2 noises by AUROC."),
-        ({"a": (0.9, 0.9)}, "a has no rival here."),
+        ({"a": (0.9, 0.9)}, "a is the only contender."),
     ],
 )
 def test_the_verdict_names_who_leads_most_often(values: dict[str, tuple[float, float]], said: str) -> None:

@@ -22,7 +22,18 @@ def test_they_are_those_of_a_plain_cross_validation() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_a_label_has_no_say_in_its_own_probability() -> None:
+def test_another_model_may_be_used() -> None:
+    data = load_digits().subset(np.arange(300))
+    assert data.features is not None
+    model = LogisticRegression(C=0.01, max_iter=1_000)
+    found = out_of_fold_probabilities(data.features, data.labels, 10, random_state=3, model=model)
+    folds = StratifiedKFold(5, shuffle=True, random_state=3)
+    expected = cross_val_predict(model, data.features, data.labels, cv=folds, method="predict_proba")
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert not hasattr(model, "classes_")
+
+
+def test_a_label_does_not_change_its_own_probability() -> None:
     rng = np.random.default_rng(0)
     features, labels = rng.normal(size=(80, 60)), rng.integers(2, size=80)  # nothing to learn, much to recall
     rows = np.arange(80)

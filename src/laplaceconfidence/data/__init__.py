@@ -1,4 +1,4 @@
-"""Data sets with labels that nobody has verified: reading them, and adding noise of a known kind."""
+"""Data sets with unverified labels: readers, and label noise for benchmarks."""
 
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.digits import load_digits

@@ -18,7 +18,7 @@ from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.validation import check_features, must_be
 
-# What numpy, zipfile and zlib raise on damaged files; a damaged header may also ask for absurd memory.
+# What numpy, zipfile and zlib raise on damaged files; a damaged header may also request too much memory.
 _DAMAGE = (
     ValueError,
     KeyError,
@@ -35,7 +35,7 @@ _DAMAGE = (
 
 
 class Archive:
-    """The arrays of an open .npz file, each loaded when it is asked for."""
+    """The arrays of an open .npz file, loaded one at a time on request."""
 
     def __init__(self, arrays: NpzFile, path: Path) -> None:
         self._arrays = arrays
@@ -43,13 +43,14 @@ class Archive:
         self.keys: list[str] = list(arrays.files)
 
     def load(self, key: str) -> NDArray[Any]:
+        """Load the array named ``key``."""
         with _reported(self._path):
             return np.asarray(self._arrays[key])
 
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
-    """The arrays of an .npz file."""
+    """Open an .npz file for the duration of a ``with`` block."""
     with _opened(path) as file:
         arrays = _load(file, path)
         if not isinstance(arrays, NpzFile):
@@ -59,7 +60,19 @@ def open_archive(path: Path) -> Iterator[Archive]:
 
 
 def load_array(path: str | Path, parameter: str = "source") -> NDArray[Any]:
-    """The array of an .npy file."""
+    """Load the array of an .npy file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    parameter : str, default="source"
+        Name of the parameter in error messages.
+
+    Returns
+    -------
+    ndarray
+    """
     path = Path(path)
     if not path.is_file():
         raise must_be(parameter, "a path to an existing file", str(path))
@@ -71,7 +84,17 @@ def load_array(path: str | Path, parameter: str = "source") -> NDArray[Any]:
 
 
 def load_features(features: Any) -> FloatArray:
-    """Features that come beside a source: a path to an .npy file, or an array with one row a sample."""
+    """Load features from an .npy file, or check those that were passed.
+
+    Parameters
+    ----------
+    features : str, Path or array-like of shape (n, d)
+        A path to an .npy file, or feature vectors.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+    """
     if not isinstance(features, (str, Path)):
         return check_features(features)
     if Path(features).suffix.lower() != ".npy":
@@ -91,7 +114,7 @@ def _load(file: IO[bytes], path: Path) -> Any:
 
 @contextmanager
 def _reported(path: Path) -> Iterator[None]:
-    """Whatever breaks inside the block becomes an error that names the file and says what to do."""
+    """Turn the errors that damaged files cause into ``DataFormatError``, which names the file."""
     try:
         yield
     except _DAMAGE as error:

@@ -1,4 +1,4 @@
-"""Data sets held in arrays: .npz archives, .npy files with labels beside them, pairs of arrays."""
+"""Readers of .npz archives, .npy files with separate labels, and pairs of arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,19 @@ from laplaceconfidence.validation import must_be
 
 
 def read_npz(path: Path, options: ReadOptions) -> NoisyDataset:
-    """The data set of an .npz archive, found by the names of its arrays."""
+    """Read an .npz archive; the names of its arrays say what they are.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    options : ReadOptions
+        What the user said about the source.
+
+    Returns
+    -------
+    NoisyDataset
+    """
     options.allow_only(
         "an .npz file",
         *("label", "labels", "features", "images", "id", "text", "path", "true_label", "missing_label"),
@@ -36,24 +48,48 @@ def read_npz(path: Path, options: ReadOptions) -> NoisyDataset:
     if features is None and not loaded.keys() & {"images", "sources"}:
         raise names.nothing_describes()
     if "images" in loaded and loaded["images"].ndim == 3:
-        loaded["images"] = loaded["images"][..., np.newaxis]  # gray images without an axis for their channel
+        loaded["images"] = loaded["images"][..., np.newaxis]  # gray images without a channel axis
     return NoisyDataset.from_arrays(
         labels, features, missing_label=options.missing_label, source_kind=kind, **loaded
     )
 
 
 def read_npy(path: Path, options: ReadOptions) -> NoisyDataset:
-    """Features from an .npy file, with the labels that ``options.labels`` gives."""
+    """Read features from an .npy file, with the labels of ``options.labels``.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    options : ReadOptions
+        What the user said about the source.
+
+    Returns
+    -------
+    NoisyDataset
+    """
     options.allow_only("an .npy file, which holds the features", "labels", "missing_label")
     if options.labels is None:
-        rule = "a path to an .npy file or to a text file with one label a line, or the labels themselves"
+        rule = "a path to an .npy file or to a text file with one label per line, or the labels themselves"
         raise must_be("labels", rule, None, f"{path} holds the features only.")
     labels = given_labels(options.labels)
     return NoisyDataset.from_arrays(labels, load_array(path), missing_label=options.missing_label)
 
 
 def read_pair(pair: tuple[Any, ...], options: ReadOptions) -> NoisyDataset:
-    """The data set of (features, labels), as arrays, lists or torch tensors."""
+    """Make a data set of a pair (features, labels).
+
+    Parameters
+    ----------
+    pair : tuple
+        Arrays, lists or torch tensors.
+    options : ReadOptions
+        What the user said about the source.
+
+    Returns
+    -------
+    NoisyDataset
+    """
     options.allow_only("a pair of features and labels", "missing_label")
     if len(pair) != 2:
         raise must_be("source", "a pair (features, labels) when it is a tuple", f"a tuple of {len(pair)}")

@@ -1,4 +1,4 @@
-"""Data sets held in Arrow tables: Parquet files and Hugging Face datasets."""
+"""Readers of Arrow tables: Parquet files and Hugging Face data sets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,19 @@ if TYPE_CHECKING:
 
 
 def read_parquet(path: Path, options: ReadOptions) -> NoisyDataset:
-    """The data set of a Parquet file; columns nobody needs are not read."""
+    """Read a Parquet file; columns that are not used are not loaded.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    options : ReadOptions
+        What the user said about the source.
+
+    Returns
+    -------
+    NoisyDataset
+    """
     options.allow_only("a Parquet file", *TABLE_OPTIONS)
     with open_parquet(path) as table:
         return dataset_of_table(table, options)
@@ -32,7 +44,7 @@ def read_parquet(path: Path, options: ReadOptions) -> NoisyDataset:
 
 @contextmanager
 def open_parquet(path: Path) -> Iterator[ArrowTable]:
-    """The table of a Parquet file, read while the block lasts."""
+    """Open a Parquet file for the duration of a ``with`` block."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -47,13 +59,25 @@ def open_parquet(path: Path) -> Iterator[ArrowTable]:
         )
     except (pa.ArrowException, OSError) as error:
         raise DataFormatError(
-            f"{path} cannot be read as Parquet: it is truncated, damaged or of another kind ({error}). "
+            f"{path} cannot be read as Parquet: it is truncated, damaged or of another format ({error}). "
             "Copy or write it again."
         ) from error
 
 
 def read_huggingface(dataset: Any, options: ReadOptions) -> NoisyDataset:
-    """The data set of a Hugging Face ``Dataset``, or of one split of a ``DatasetDict``."""
+    """Read a Hugging Face ``Dataset``, or one split of a ``DatasetDict``.
+
+    Parameters
+    ----------
+    dataset : Dataset or DatasetDict
+        The data set.
+    options : ReadOptions
+        What the user said about the source.
+
+    Returns
+    -------
+    NoisyDataset
+    """
     options.allow_only("a Hugging Face dataset", *TABLE_OPTIONS, "split", "images", "image_size")
     if isinstance(dataset, dict):
         dataset = _chosen_split(dataset, options.split)
@@ -106,7 +130,7 @@ def read_arrow(source: Any, options: ReadOptions) -> NoisyDataset:
 
 
 class ArrowTable:
-    """An Arrow table, whose columns are loaded when they are asked for, as a ``Table``."""
+    """An Arrow table as a ``Table``; columns are loaded on request."""
 
     row_names: StrArray | None = None
 
@@ -131,9 +155,9 @@ class ArrowTable:
 
     def kind(self, column: str) -> ColumnKind:
         if column in self._named_classes:
-            return "other"  # numbers that stand for names
+            return "other"  # codes of named classes
         kind = self._schema.field(column).type
-        kind = getattr(kind, "storage_type", kind)  # Array2D and its like
+        kind = getattr(kind, "storage_type", kind)  # extension types such as Array2D
         if _is_number(kind):
             return "number"
         while _is_list(kind):
@@ -178,7 +202,7 @@ class ArrowTable:
         import pyarrow.compute as pc
 
         lengths = pc.list_value_length(values).to_numpy(zero_copy_only=False)
-        unlike = np.flatnonzero(lengths != lengths[0])  # a gap has length NaN, which is unlike everything
+        unlike = np.flatnonzero(lengths != lengths[0])  # the length of a missing list is NaN
         if np.isnan(lengths[0]) or len(unlike):
             row = 0 if np.isnan(lengths[0]) else int(unlike[0])
             rule = f"a column of lists of the same length ({self.origin})"
@@ -189,7 +213,7 @@ class ArrowTable:
 
 
 def _as_numbers(values: Any, **how: Any) -> NDArray[Any]:
-    """Numbers or booleans as an array, NaN where there is nothing."""
+    """Numbers or booleans as an array, NaN where values are missing."""
     import pyarrow as pa
 
     if pa.types.is_boolean(values.type):

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 as published: pickled or binary batches, in a folder or still in their archive."""
+"""Readers of CIFAR-10 and CIFAR-100 as published: pickled or binary, in a folder or in their archive."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from laplaceconfidence.data.read_options import ReadOptions
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.validation import check_choice
 
-Contents = dict[str, Callable[[], bytes]]  # how to get at the files of a folder or archive, by name
+Contents = dict[str, Callable[[], bytes]]  # functions that read the files of a folder or archive, by name
 
-_PIXELS = 3 * 32 * 32  # an image: the red plane, then the green, then the blue
+_PIXELS = 3 * 32 * 32  # per image: the red, the green and the blue channel
 _LARGEST_FILE = 256 * 1024**2  # the largest published one has 148 MB
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One of the four published forms. CIFAR-100 gives every image a "fine" and a "coarse" label."""
+    """One of the four published formats. CIFAR-100 has a "fine" and a "coarse" label per image."""
 
     folder: str  # inside the published archive
     train: tuple[str, ...]
     test: tuple[str, ...]
     pickled: bool
     label_kinds: tuple[str, ...]  # in the order of their bytes before a binary image
-    names_files: tuple[str, ...]  # with the names of the classes, one for each kind of label
+    names_files: tuple[str, ...]  # with the names of the classes, one per kind of label
 
 
 _BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
@@ -81,17 +81,51 @@ _PUBLISHED_NAMES = {
 
 
 def is_cifar_folder(folder: Path) -> bool:
-    """Whether ``folder`` holds batches of CIFAR, or the published folder that does."""
+    """Return whether a folder holds batches of CIFAR, or the published folder that does.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Returns
+    -------
+    bool
+    """
     return _layout_of(_folder_contents(folder)) is not None
 
 
 def read_cifar_folder(folder: Path, options: ReadOptions) -> NoisyDataset:
-    """CIFAR from the folder that its archive unpacks into, or from the one above."""
+    """Read CIFAR from the folder that its archive unpacks into, or from its parent folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    options : ReadOptions
+        What the user said about the source.
+
+    Returns
+    -------
+    NoisyDataset
+    """
     return _read(_folder_contents(folder), str(folder), options)
 
 
 def read_cifar_archive(path: Path, options: ReadOptions) -> NoisyDataset:
-    """CIFAR from its archive; nothing is unpacked to disk."""
+    """Read CIFAR from its archive without unpacking it to disk.
+
+    Parameters
+    ----------
+    path : Path
+        The archive.
+    options : ReadOptions
+        What the user said about the source.
+
+    Returns
+    -------
+    NoisyDataset
+    """
     return _read(_archive_contents(path), str(path), options)
 
 
@@ -113,7 +147,7 @@ def _read(contents: Contents, origin: str, options: ReadOptions) -> NoisyDataset
     if len(codes) and not 0 <= codes.min() <= codes.max() < len(names):
         raise DataFormatError(
             f"{origin} has labels from {codes.min()} to {codes.max()} for {len(names)} classes: "
-            "it is damaged or of another kind."
+            "it is damaged or of another format."
         )
     return NoisyDataset.from_arrays(
         codes,
@@ -131,7 +165,7 @@ def _read(contents: Contents, origin: str, options: ReadOptions) -> NoisyDataset
 def _part(
     contents: Contents, layout: Layout, part: str, kind: str, origin: str
 ) -> tuple[ByteImages, IntArray]:
-    """The images and label codes of the training or the test part."""
+    """Read the images and label codes of the training or the test part."""
     batches = []
     for file in layout.train if part == "train" else layout.test:
         name = f"{file!r} of {origin}"
@@ -160,12 +194,12 @@ def _read_pickled(content: bytes, name: str, layout: Layout, kind: str) -> tuple
 
 
 def _read_binary(content: bytes, name: str, layout: Layout, kind: str) -> tuple[ByteImages, IntArray]:
-    """Records of one byte for each label and then the image."""
+    """Read records of one byte per label followed by the image."""
     n_labels = len(layout.label_kinds)
     if not content or len(content) % (n_labels + _PIXELS):
         raise DataFormatError(
-            f"{name} must hold records of {n_labels + _PIXELS} bytes; {len(content)} bytes are no whole "
-            "number of them: it is truncated. Download it again."
+            f"{name} must hold records of {n_labels + _PIXELS} bytes; {len(content)} bytes are not a "
+            "multiple of that: it is truncated. Download it again."
         )
     records = np.frombuffer(content, dtype=np.uint8).reshape(-1, n_labels + _PIXELS)
     return records[:, n_labels:], records[:, layout.label_kinds.index(kind)].astype(np.int64)
@@ -207,7 +241,7 @@ def _folder_contents(folder: Path) -> Contents:
 def _files(folder: Path) -> list[Path]:
     try:
         return [path for path in folder.iterdir() if path.is_file()]
-    except OSError:  # not there, no folder, or not to be looked into: no CIFAR here
+    except OSError:  # does not exist, is no folder or is not readable
         return []
 
 
@@ -222,7 +256,7 @@ def _reader(path: Path) -> Callable[[], bytes]:
 
 
 def _archive_contents(path: Path) -> Contents:
-    """The files of CIFAR inside an archive, read in one pass: going back in a gzip stream starts it anew."""
+    """Read the files of CIFAR in an archive in one pass: seeking back in a gzip stream starts it again."""
     wanted = {name for layout in LAYOUTS for name in (*layout.train, *layout.test, *layout.names_files)}
     contents: Contents = {}
     try:

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 from their publisher: fetched once, checked, kept as the archive they are."""
+"""Download of the archives of CIFAR-10 and CIFAR-100, with checksums."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import check_choice, check_real
 
 DATA_VARIABLE = "LAPLACECONFIDENCE_DATA"
-"""Environment variable that names the folder downloads are kept in."""
+"""Environment variable with the folder for downloads."""
 
 _CHUNK = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedArchive:
-    """An archive as its publisher offers it; the MD5 is the one on its page."""
+    """A published archive; the MD5 checksum is the one on the page of the publisher."""
 
     url: str
     n_bytes: int
@@ -33,6 +33,7 @@ class PublishedArchive:
 
     @property
     def name(self) -> str:
+        """Name of the file."""
         return self.url.rpartition("/")[2]
 
 
@@ -53,7 +54,12 @@ CIFAR_ARCHIVES: dict[str, PublishedArchive] = {
 
 
 def data_folder() -> Path:
-    """Where downloads are kept: LAPLACECONFIDENCE_DATA, else the user's cache folder."""
+    """Return the folder for downloads: LAPLACECONFIDENCE_DATA, or else the user's cache folder.
+
+    Returns
+    -------
+    Path
+    """
     if chosen := os.environ.get(DATA_VARIABLE):
         return Path(chosen)
     cache = os.environ.get("XDG_CACHE_HOME")
@@ -61,10 +67,23 @@ def data_folder() -> Path:
 
 
 def cifar_archive(name: str, folder: str | Path | None = None, *, timeout: float = 30) -> Path:
-    """The archive of ``"cifar10"`` or ``"cifar100"``, downloaded unless ``folder`` has it already.
+    """Return the path of an archive, which is downloaded unless ``folder`` has it already.
 
-    ``read_dataset`` reads the archive as it is. ``timeout`` is how many seconds the publisher may be silent.
-    A file that is not what was published, byte for byte, is never kept.
+    A download whose checksum differs from the published one is deleted.
+
+    Parameters
+    ----------
+    name : {"cifar10", "cifar100"}
+        Which archive.
+    folder : str, Path or None, default=None
+        Where it is stored; ``None`` uses ``data_folder()``.
+    timeout : float, default=30
+        Seconds without data after which the download fails.
+
+    Returns
+    -------
+    Path
+        ``read_dataset`` reads the archive without unpacking it.
     """
     archive = CIFAR_ARCHIVES[check_choice(name, "name", tuple(CIFAR_ARCHIVES))]
     check_real(timeout, "timeout", above=0)
@@ -84,19 +103,19 @@ def cifar_archive(name: str, folder: str | Path | None = None, *, timeout: float
     except OSError as error:
         raise DownloadError(
             f"{archive.name} cannot be kept in {target.parent}: {error.strerror or error}. "
-            f"Name another folder with the environment variable {DATA_VARIABLE}."
+            f"Set another folder with the environment variable {DATA_VARIABLE}."
         ) from error
     return target
 
 
 def _check_kept(path: Path, archive: PublishedArchive) -> None:
-    """Raise unless a file that is there, perhaps copied by hand, is the published one."""
+    """Check that an existing file, perhaps copied by hand, is the published one."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != archive.sha256:
         raise DataFormatError(
             f"{path} ({path.stat().st_size:,} bytes) is not {archive.name} as published "
-            f"({archive.n_bytes:,} bytes): its SHA-256 is {found}. Remove it and start again."
+            f"({archive.n_bytes:,} bytes): its SHA-256 is {found}. Delete it and start again."
         )
 
 
@@ -120,13 +139,13 @@ def _fetch(archive: PublishedArchive, path: Path, timeout: float) -> None:
     if n_bytes != archive.n_bytes:
         found = "more" if n_bytes > archive.n_bytes else f"{n_bytes:,}"
         raise DownloadError(
-            f"The download of {archive.url} gave {found} of {archive.n_bytes:,} bytes and was thrown away. "
+            f"The download of {archive.url} gave {found} of {archive.n_bytes:,} bytes and was deleted. "
             "Try again."
         )
     if (md5.hexdigest(), sha256.hexdigest()) != (archive.md5, archive.sha256):
         raise DownloadError(
-            f"What {archive.url} gave is not the published archive and was thrown away: its SHA-256 is "
-            f"{sha256.hexdigest()}, it must be {archive.sha256}. Try again, or another network."
+            f"What {archive.url} gave is not the published archive and was deleted: its SHA-256 is "
+            f"{sha256.hexdigest()}, it must be {archive.sha256}. Try again, or use another network."
         )
 
 
@@ -135,14 +154,14 @@ def _check_room(folder: Path, archive: PublishedArchive) -> None:
     if free < archive.n_bytes:
         raise DownloadError(
             f"{archive.name} needs {archive.n_bytes / 1e6:.0f} MB in {folder}, where {free / 1e6:.0f} MB are "
-            f"free. Make room, or name another folder with the environment variable {DATA_VARIABLE}."
+            f"free. Free some space, or set another folder with the environment variable {DATA_VARIABLE}."
         )
 
 
 def _without_network(archive: PublishedArchive, target: Path, error: Exception) -> str:
     reason = getattr(error, "reason", None) or error
     return (
-        f"{archive.url} cannot be reached ({reason}). On a machine with network, download that file "
+        f"{archive.url} cannot be reached ({reason}). On a machine with network access, download that file "
         f"({archive.n_bytes / 1e6:.0f} MB, MD5 {archive.md5}) and copy it to {target}; or give the path of "
         "the archive, or of the folder it unpacks into, as the source."
     )

@@ -1,7 +1,7 @@
-"""The pickled batches of CIFAR, read without running anything that a pickle may ask for.
+"""Safe reader of the pickled batches of CIFAR.
 
-A pickle is a program. This one may build numbers, strings, lists and dicts; where it asks for numpy's array
-it is given a stand-in that takes the bytes, checks them and calls nothing; everything else is refused.
+Unpickling can run arbitrary code. This unpickler builds only numbers, strings, lists and dicts; numpy arrays
+are built by replacement classes that check the bytes and call nothing else; all other classes are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from laplaceconfidence.exceptions import DataFormatError
 
 _NUMBER_TYPE = re.compile(r"[iuf][1248]")
 
-# What damaged bytes, read as a pickle, make the unpickler raise.
+# What the unpickler raises on damaged bytes.
 _DAMAGE = (
     pickle.UnpicklingError,
     EOFError,
@@ -32,7 +32,20 @@ _DAMAGE = (
 
 
 def load_batch(file: IO[bytes], name: str) -> dict[str, Any]:
-    """The dict of a pickled CIFAR batch or meta file: strings, lists of numbers or strings, and arrays."""
+    """Load the dict of a pickled CIFAR batch or meta file.
+
+    Parameters
+    ----------
+    file : binary file
+        The pickle.
+    name : str
+        Name of the file in error messages.
+
+    Returns
+    -------
+    dict of str to object
+        Strings, lists of numbers or strings, and arrays.
+    """
     try:
         batch = _BatchUnpickler(file, encoding="bytes").load()
     except DataFormatError as error:
@@ -48,7 +61,7 @@ def load_batch(file: IO[bytes], name: str) -> dict[str, Any]:
 
 
 class _DtypeStandIn:
-    """Takes what numpy.dtype is called with and the byte order it is then told."""
+    """Replacement of numpy.dtype: stores its arguments and the byte order."""
 
     def __init__(self, kind: Any, *_: Any) -> None:
         self._kind = _text(kind)
@@ -66,7 +79,7 @@ class _DtypeStandIn:
 
 
 class _ArrayStandIn:
-    """Takes the state of a pickled array: (version, shape, dtype, Fortran order, bytes)."""
+    """Replacement of an array: stores its state (version, shape, dtype, Fortran order, bytes)."""
 
     def __init__(self) -> None:
         self._state: tuple[Any, ...] = ()
@@ -95,7 +108,7 @@ def _reconstruct(subtype: Any, *_: Any) -> _ArrayStandIn:
 
 
 def _encode(text: Any, encoding: Any = "latin1") -> bytes:
-    """How newer Pythons write bytes into old pickles."""
+    """Replacement of ``_codecs.encode``, which newer Pythons use for bytes in old pickle protocols."""
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
         raise DataFormatError("asks for an unusual encoding, which is refused.")
     return text.encode("latin1")

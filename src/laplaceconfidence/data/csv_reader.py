@@ -1,4 +1,4 @@
-"""Data sets held in .csv and .tsv files, compressed with gzip or not."""
+"""Reader of .csv and .tsv files, compressed with gzip or not."""
 
 from __future__ import annotations
 
@@ -19,18 +19,42 @@ if TYPE_CHECKING:
 
 
 def read_csv(path: Path, options: ReadOptions) -> NoisyDataset:
-    """The data set of a .csv or .tsv file."""
+    """Read a .csv or .tsv file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    options : ReadOptions
+        What the user said about the source.
+
+    Returns
+    -------
+    NoisyDataset
+    """
     options.allow_only("a CSV file", *TABLE_OPTIONS)
     return dataset_of_table(open_csv(path, options), options)
 
 
 def open_csv(path: Path, options: ReadOptions) -> CsvTable:
-    """The table of a .csv or .tsv file; ``options`` name the columns that are read letter by letter."""
+    """Open a .csv or .tsv file as a table.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    options : ReadOptions
+        Names the columns that are read as text, without conversion.
+
+    Returns
+    -------
+    CsvTable
+    """
     return CsvTable(_frame(path, options), str(path), path.absolute().parent)
 
 
 class CsvTable(FrameTable):
-    """A CSV file as a ``Table``: cells that are not features were read as the text that stands there."""
+    """A CSV file as a ``Table``; columns that are not features are read as text."""
 
     def labels(self, column: str) -> Any:
         return parse_labels([text or "" for text in self.texts(column)])
@@ -45,7 +69,7 @@ def _frame(path: Path, options: ReadOptions) -> pd.DataFrame:
     layout: dict[str, Any] = {
         "sep": "\t" if ".tsv" in path.name.lower() else ",",
         "encoding": "utf-8-sig",
-        "index_col": False,  # or a row with one cell too many would turn the first column into an index
+        "index_col": False,  # otherwise a row with one cell too many turns the first column into an index
         "keep_default_na": False,
     }
     try:
@@ -70,7 +94,7 @@ def _frame(path: Path, options: ReadOptions) -> pd.DataFrame:
 
 
 def _text_columns(names: list[str], options: ReadOptions) -> list[str]:
-    """Columns to be taken letter by letter: '007' is an id, 'None' may be a class."""
+    """Columns to read as text, without conversion: '007' is an id, 'None' may be a class."""
     wanted: set[str | None] = set()
     for parameter in ("label", "id", "text", "path", "true_label"):
         requested = getattr(options, parameter)

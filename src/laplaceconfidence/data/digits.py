@@ -1,4 +1,4 @@
-"""The embedded data set: the handwritten digits that come with scikit-learn."""
+"""The handwritten digits that come with scikit-learn."""
 
 from __future__ import annotations
 
@@ -6,11 +6,23 @@ import numpy as np
 
 from laplaceconfidence.data.dataset import NoisyDataset
 
-_DARKEST = 16.0  # the digits count the set pixels of 4 x 4 squares
+_DARKEST = 16.0  # every value counts the set pixels of a 4 x 4 square
 
 
 def load_digits() -> NoisyDataset:
-    """1,797 digits: features (n, 64) from 0 to 1, images (n, 8, 8, 1), and labels that are all right."""
+    """Load the 1,797 handwritten digits of scikit-learn, all with their true labels.
+
+    Returns
+    -------
+    NoisyDataset
+        Features of shape (1797, 64) from 0 to 1, and images of shape (1797, 8, 8, 1).
+
+    Examples
+    --------
+    >>> from laplaceconfidence.data import load_digits
+    >>> load_digits().features.shape
+    (1797, 64)
+    """
     from sklearn import datasets
 
     pixels, digits = datasets.load_digits(return_X_y=True)

@@ -21,7 +21,19 @@ if TYPE_CHECKING:
 
 
 def read_frame(frame: pd.DataFrame, options: ReadOptions) -> NoisyDataset:
-    """The data set of a pandas frame."""
+    """Make a data set of a pandas data frame.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The frame.
+    options : ReadOptions
+        What the user said about the source.
+
+    Returns
+    -------
+    NoisyDataset
+    """
     options.allow_only("a pandas frame", *TABLE_OPTIONS)
     return dataset_of_table(FrameTable(frame, "the frame"), options)
 
@@ -53,7 +65,7 @@ def read_columns(columns: Mapping[str, Any], options: ReadOptions) -> NoisyDatas
 
 
 class FrameTable:
-    """A pandas frame as a ``Table``."""
+    """A pandas data frame as a ``Table``."""
 
     def __init__(self, frame: pd.DataFrame, origin: str, folder: Path | None = None) -> None:
         self.origin = origin
@@ -65,7 +77,7 @@ class FrameTable:
 
     @property
     def row_names(self) -> StrArray | None:
-        """The index, unless it merely counts the rows or repeats itself."""
+        """The index, unless it only numbers the rows or has duplicates."""
         import pandas as pd
 
         index = self._frame.index
@@ -97,7 +109,7 @@ class FrameTable:
         return [None if gap else str(value) for value, gap in zip(values.tolist(), gaps, strict=True)]
 
     def numbers(self, columns: list[str]) -> NDArray[Any]:
-        # Types that are pandas' own know which of numpy's they stand for; small integers fit in float32.
+        # pandas' own types have a numpy equivalent; small integers fit in float32.
         given = [getattr(dtype, "numpy_dtype", dtype) for dtype in self._frame[columns].dtypes]
         return self._frame[columns].to_numpy(dtype=np.result_type(np.float32, *given), na_value=np.nan)
 
@@ -117,7 +129,15 @@ class FrameTable:
 
 
 def refuse_repeated_columns(names: list[str], origin: str) -> None:
-    """Raise where two columns have the same name: which of them is meant cannot be told."""
+    """Raise if two columns have the same name.
+
+    Parameters
+    ----------
+    names : list of str
+        The columns.
+    origin : str
+        What the table is called in error messages.
+    """
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise must_be("source", f"a table whose columns have different names ({origin})", twice)

@@ -1,4 +1,4 @@
-"""The images of a data set that names files: looked at by workers before hours of work depend on them."""
+"""Decoding of the image files of a data set by several threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from laplaceconfidence.threads import thread_count
 from laplaceconfidence.validation import check_integer, must_be
 
 KEPT_UP_TO = 2 * 2**30
-"""Bytes of decoded images that are kept in memory; more are decoded again whenever they are needed."""
+"""Limit in bytes for keeping decoded images in memory; larger sets are decoded again on every use."""
 
 _IMAGES_PER_BLOCK = 256  # bounds the memory of the images that are decoded ahead
 
@@ -34,7 +34,17 @@ class BadImage:
 
 
 def has_image_files(dataset: NoisyDataset) -> bool:
-    """Whether the images of ``dataset`` are files that are yet to be decoded."""
+    """Return whether the images of a data set are files that are not decoded.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The data set.
+
+    Returns
+    -------
+    bool
+    """
     return dataset.images is None and dataset.source_kind == "image"
 
 
@@ -46,12 +56,26 @@ def decode_images(
     n_workers: int | None = None,
     keep_up_to: int | None = None,
 ) -> tuple[NoisyDataset, list[BadImage]]:
-    """The data set with its images decoded, and the images that could not be.
+    """Decode all images once, and keep them in the data set if they fit in memory.
 
-    Every file is decoded once, by ``n_workers`` threads (``None``: all cores). Images that fit into
-    ``keep_up_to`` bytes (2 GB) are kept in the data set; more are only checked, and stay files. ``size``
-    resizes them to (height, width); without it all must be of one size. A bad image is an error, or left out
-    with ``skip_bad``.
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        A data set whose ``sources`` are paths of images.
+    size : int, tuple of (int, int) or None, default=None
+        Height and width to resize to; ``None`` requires that all images have the same size.
+    skip_bad : bool, default=False
+        Whether to leave out images that cannot be decoded instead of raising an error.
+    n_workers : int or None, default=None
+        Number of threads; ``None`` uses all cores.
+    keep_up_to : int or None, default=None
+        Limit in bytes for keeping the images; ``None`` is 2 GiB. Above it, files are only checked.
+
+    Returns
+    -------
+    dataset : NoisyDataset
+    bad : list of BadImage
+        The images that were left out.
     """
     paths = _paths(dataset)
     if size is not None:
@@ -85,7 +109,7 @@ def decode_images(
 
 
 def _decoded(paths: list[str], size: Any, n_workers: int) -> Iterator[ByteImages | DataFormatError]:
-    """The images in their order; Pillow decodes outside of Python's lock, so threads do help."""
+    """Yield the images in order. Pillow releases the interpreter lock while decoding, so threads help."""
 
     def decode(path: str) -> ByteImages | DataFormatError:
         try:
@@ -116,5 +140,5 @@ def _different_sizes(
     return InvalidInputError(
         f"The 'image_size' parameter must be given where images differ in size: {path} has {shape[1]} x "
         f"{shape[0]} pixels, {other_path} has {other_shape[1]} x {other_shape[0]}. All are then resized to "
-        "it: --image-size 64, for instance."
+        "it, for example --image-size 64."
     )

@@ -1,4 +1,4 @@
-"""Image folders: one sub-folder a class, the images anywhere below it."""
+"""Reader of image folders with one sub-folder per class and the images anywhere below it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ IMAGE_SUFFIXES = frozenset(
 )
 
 _SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing", "dev"})
-_LAYOUT = "An image folder has one sub-folder a class with its images inside, such as cats/1.jpg, dogs/2.jpg."
+_LAYOUT = "An image folder has one sub-folder per class with its images, such as cats/1.jpg and dogs/2.jpg."
 
 
 def read_image_folder(folder: Path, options: ReadOptions) -> NoisyDataset:
-    """The images below ``folder`` in the order of their paths, which are their ids.
+    """Read the paths of the images below a folder, sorted; the images are not decoded.
 
-    Images are not decoded here. ``options.features`` gives their features, one row an image in that order.
-    A folder named by ``options.missing_label`` holds images without a label.
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    options : ReadOptions
+        ``features`` has one row per image in the order of the paths; ``missing_label`` is the name of a
+        sub-folder of images without a label.
+
+    Returns
+    -------
+    NoisyDataset
     """
     options.allow_only("an image folder", "features", "missing_label")
     try:
@@ -49,7 +58,7 @@ def _images_by_class(folder: Path) -> dict[str, list[Path]]:
     class_folders = sorted(entry for entry in entries if entry.is_dir())
     stray = sorted(entry.name for entry in entries if _is_image(entry))
     if not class_folders:
-        found = f"{len(stray)} images beside each other" if stray else "neither sub-folders nor images"
+        found = f"{len(stray)} images but no sub-folders" if stray else "neither sub-folders nor images"
         raise DataFormatError(f"{folder} holds {found}. {_LAYOUT}")
     images = {class_folder.name: _images_below(class_folder) for class_folder in class_folders}
     if not any(images.values()):
@@ -63,9 +72,9 @@ def _images_by_class(folder: Path) -> dict[str, list[Path]]:
             f"read one of them, such as {class_folders[0]}."
         )
     if empty := [name for name, paths in images.items() if not paths]:
-        _warn(f"{folder} has {len(empty)} sub-folders without images, which make no class: {_few(empty)}")
+        _warn(f"{folder} has {len(empty)} sub-folders without images, which are ignored: {_few(empty)}")
     if stray:
-        _warn(f"{folder} has {len(stray)} images outside of every class, which are left out: {_few(stray)}")
+        _warn(f"{folder} has {len(stray)} images outside the sub-folders, which are left out: {_few(stray)}")
     return {name: paths for name, paths in images.items() if paths}
 
 

@@ -1,4 +1,4 @@
-"""Decoding image files into arrays, with a limit on what a small file may unfold into."""
+"""Decoding of image files, with a limit on their size in memory."""
 
 from __future__ import annotations
 
@@ -14,14 +14,26 @@ from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 from laplaceconfidence.validation import check_integer, must_be
 
 MAX_PIXELS = 64_000_000
-"""Images beyond this are refused: a file of a few bytes may claim any size."""
+"""Larger images are refused: a file of a few bytes may claim any size."""
 
-# What people keep photographs in. Pillow knows many more, some of which run other programs.
+# Common formats only. Pillow supports more, some of which run other programs.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 
 
 def load_image(path: str | Path | BinaryIO, size: int | tuple[int, int] | None = None) -> ByteImages:
-    """The image of a file, upright, as (height, width, 3) bytes; ``size`` resizes it to (height, width)."""
+    """Decode an image file; the orientation stored in the file is applied.
+
+    Parameters
+    ----------
+    path : str, Path or binary file
+        The file.
+    size : int, tuple of (int, int) or None, default=None
+        Height and width to resize to.
+
+    Returns
+    -------
+    ndarray of uint8 of shape (height, width, 3)
+    """
     upright = _decoded(path)
     if size is not None:
         upright = _resized(upright, size)
@@ -53,7 +65,19 @@ def resized(image: NDArray[Any], size: int | tuple[int, int]) -> NDArray[Any]:
 
 
 def load_thumbnail(path: str | Path, longest: int) -> ByteImages:
-    """The image of a file, upright, reduced to ``longest`` pixels on its longer side where it is larger."""
+    """Decode an image file and reduce it, if it is larger, to ``longest`` pixels on its longer side.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    longest : int
+        Largest number of pixels on the longer side.
+
+    Returns
+    -------
+    ndarray of uint8 of shape (height, width, 3)
+    """
     upright = _decoded(path, longest)
     upright.thumbnail((longest, longest))
     return np.asarray(upright, dtype=np.uint8)
@@ -71,7 +95,7 @@ def _resized(image: Any, size: int | tuple[int, int]) -> Any:
 
 
 def _decoded(path: str | Path | BinaryIO, longest: int | None = None) -> Any:
-    """The image, upright and in colors, as Pillow has it; at least ``longest`` pixels if they will do."""
+    """Decode an RGB image with Pillow; with ``longest``, possibly at a reduced size of at least that."""
     from PIL import Image, ImageOps
 
     try:
@@ -79,12 +103,12 @@ def _decoded(path: str | Path | BinaryIO, longest: int | None = None) -> Any:
             if image.width * image.height > MAX_PIXELS:
                 raise DataFormatError(
                     f"The image {path} has {image.width} x {image.height} pixels, more than the {MAX_PIXELS} "
-                    "that are decoded. Make it smaller."
+                    "that are allowed. Reduce its size."
                 )
             if longest is not None:
-                image.draft("RGB", (longest, longest))  # JPEG can be decoded at half, a quarter or an eighth
+                image.draft("RGB", (longest, longest))  # JPEG can be decoded at 1/2, 1/4 or 1/8 of its size
             upright: Any = ImageOps.exif_transpose(image)
-            if upright.mode.startswith("I;16"):  # Pillow would cut 16 bits off at 255 instead of scaling
+            if upright.mode.startswith("I;16"):  # Pillow would clip 16 bits at 255 instead of scaling
                 upright = Image.fromarray((np.asarray(upright) >> 8).astype(np.uint8))
             return upright.convert("RGB")
     except Image.DecompressionBombError as error:
@@ -96,7 +120,19 @@ def _decoded(path: str | Path | BinaryIO, longest: int | None = None) -> Any:
 
 
 def load_images(paths: Sequence[str | Path], size: int | tuple[int, int] | None = None) -> ByteImages:
-    """The images of files as (n, height, width, 3) bytes; without ``size`` all must be of one size."""
+    """Decode image files into one array.
+
+    Parameters
+    ----------
+    paths : sequence of str or Path
+        The files.
+    size : int, tuple of (int, int) or None, default=None
+        Height and width to resize to; ``None`` requires that all images have the same size.
+
+    Returns
+    -------
+    ndarray of uint8 of shape (n, height, width, 3)
+    """
     if len(paths) == 0:
         raise must_be("paths", "at least one path", "none")
     first = load_image(paths[0], size)

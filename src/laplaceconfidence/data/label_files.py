@@ -1,4 +1,4 @@
-"""Labels written as text: in a column of a CSV file, or in a file of their own, one a line."""
+"""Labels as text: in a column of a CSV file, or in a separate file with one label per line."""
 
 from __future__ import annotations
 
@@ -16,16 +16,28 @@ from laplaceconfidence.data.read_options import USUAL_NAMES
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.validation import must_be
 
-# How programs write a gap among numbers. Among words only an empty cell is one: "None" may well be a class.
+# How programs write a missing number. Among strings only an empty cell is missing: "None" may be a class.
 GAPS_AMONG_NUMBERS = frozenset({"NA", "N/A", "#N/A", "NaN", "nan", "None", "null", "NULL", "<NA>"})
 
-_INTEGER = re.compile(r"0|-?[1-9]\d*")  # as Python writes them: "007" is a word
+_INTEGER = re.compile(r"0|-?[1-9]\d*")  # as Python writes them: "007" is a string
 _DECIMAL = re.compile(r"-?\d+\.\d*")
 
 
 def parse_labels(texts: Sequence[str]) -> NDArray[Any]:
-    """Labels from their written form: integers where all of them are, gaps aside; words otherwise.
+    """Convert texts to labels: integers if all that are not missing are integers, strings otherwise.
 
+    Parameters
+    ----------
+    texts : sequence of str
+        The labels as text.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> from laplaceconfidence.data.label_files import parse_labels
     >>> parse_labels(["3", "12", ""]).tolist()
     [3, 12, '']
     >>> parse_labels(["3", "cat", "007"]).tolist()
@@ -43,7 +55,17 @@ def parse_labels(texts: Sequence[str]) -> NDArray[Any]:
 
 
 def given_labels(labels: Any) -> Any:
-    """Labels that come beside a source: a path to an .npy or text file, or the labels themselves."""
+    """Load labels from an .npy or text file, or return those that were passed.
+
+    Parameters
+    ----------
+    labels : str, Path or array-like of shape (n,)
+        A path, or the labels.
+
+    Returns
+    -------
+    array-like of shape (n,)
+    """
     if not isinstance(labels, (str, Path)):
         return labels
     path = Path(labels)
@@ -59,7 +81,7 @@ def _gap(text: str) -> object:
 
 
 def _lines(path: Path) -> list[str]:
-    """One label a line: an empty line is a gap, a first line that is called 'label' is a heading."""
+    """Read one label per line: an empty line is a missing label, a first line 'label' is a heading."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             if path.suffix.lower() == ".csv":
@@ -68,7 +90,7 @@ def _lines(path: Path) -> list[str]:
                 lines = file.read().splitlines()
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataFormatError(
-            f"{path} cannot be read as labels ({error}): write UTF-8 text with one label a line."
+            f"{path} cannot be read as labels ({error}): write UTF-8 text with one label per line."
         ) from error
     return lines[1:] if lines and lines[0] in USUAL_NAMES["label"] else lines
 
@@ -76,7 +98,7 @@ def _lines(path: Path) -> list[str]:
 def _only_cell(row: list[str], path: Path, number: int) -> str:
     if len(row) > 1:
         raise DataFormatError(
-            f"{path} must hold one label a line; line {number} has {len(row)} cells. To take labels from a "
+            f"{path} must hold one label per line; line {number} has {len(row)} cells. To take labels from a "
             "table, give the table as the source and the .npy file as 'features'."
         )
     return row[0] if row else ""

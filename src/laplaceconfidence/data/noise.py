@@ -1,4 +1,4 @@
-"""Label noise of a known kind, for benchmarks: noisy labels drawn from clean ones, which are kept aside."""
+"""Label noise for benchmarks: noisy labels drawn from clean ones, which are kept as true labels."""
 
 from __future__ import annotations
 
@@ -35,19 +35,40 @@ def add_noise(
     matrix: Any = None,
     random_state: Any = None,
 ) -> NoisyDataset:
-    """The same samples with noisy labels drawn from their clean ones, which are kept as ``true_labels``.
+    """Replace labels by noisy ones drawn from the clean labels, which are kept as ``true_labels``.
 
-    Clean are the ``true_labels`` where the data set has them, else its labels. Missing labels stay missing.
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The clean labels are its ``true_labels`` if it has them, else its labels. Missing labels stay missing.
+    kind : {"symmetric", "symmetric-excluding", "asymmetric", "pair", "instance", "matrix"}
+        How labels are drawn:
 
-    ``kind`` is one of
+        - "symmetric": a share ``rate`` is drawn from all classes, the true one included, as in the paper;
+        - "symmetric-excluding": a share ``rate`` is drawn from the other classes;
+        - "asymmetric": a share ``rate`` of each class in ``mapping`` becomes the class it maps to;
+        - "pair": a share ``rate`` of each class becomes the next class;
+        - "instance": the features (or images) decide which samples are mislabeled and as what;
+        - "matrix": row i of ``matrix`` holds the probabilities of the labels of true class i.
+    rate : float or None, default=None
+        Noise rate from 0 to 1; required unless ``kind`` is "matrix".
+    mapping : mapping of class to class or None, default=None
+        For "asymmetric", by names or codes; not needed for the classes of CIFAR-10 and CIFAR-100.
+    matrix : array-like of shape (C, C) or None, default=None
+        Transition matrix for "matrix".
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the draws.
 
-    - ``"symmetric"``: a share ``rate`` is drawn anew over all classes, the true one included (the paper's);
-    - ``"symmetric-excluding"``: a share ``rate`` is drawn over the other classes;
-    - ``"asymmetric"``: a share ``rate`` of each class in ``mapping`` is taken for the class it maps to;
-      CIFAR-10 and CIFAR-100 need no mapping;
-    - ``"pair"``: a share ``rate`` is taken for the next class;
-    - ``"instance"``: the features (or images) decide who is mislabeled and as what;
-    - ``"matrix"``: row i of ``matrix`` holds the probabilities of the labels that true class i is given.
+    Returns
+    -------
+    NoisyDataset
+
+    Examples
+    --------
+    >>> from laplaceconfidence.data import add_noise, load_digits
+    >>> noisy = add_noise(load_digits(), "symmetric", 0.4, random_state=0)
+    >>> round(float((noisy.labels != noisy.true_labels).mean()), 2)
+    0.38
     """
     check_choice(kind, "kind", NOISE_KINDS)
     if mapping is not None and kind != "asymmetric":
@@ -72,9 +93,23 @@ def add_noise(
 
 
 def draw_labels(true_labels: IntArray, transition: FloatArray, generator: np.random.Generator) -> IntArray:
-    """A label for every true one, drawn from its row of the transition matrix."""
+    """Draw a label for every true label from its row of a transition matrix.
+
+    Parameters
+    ----------
+    true_labels : ndarray of shape (n,)
+        Codes of the true labels.
+    transition : ndarray of shape (C, C)
+        Probabilities of the labels per true class.
+    generator : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
     cumulative = transition.cumsum(axis=1)
-    cumulative /= cumulative[:, -1:]  # so that rounding leaves no gap behind the last possible class
+    cumulative /= cumulative[:, -1:]  # so that rounding leaves no gap after the last possible class
     choice = generator.random(len(true_labels))
     labels = np.empty_like(true_labels)
     for true_class in np.unique(true_labels):
@@ -105,7 +140,7 @@ def _known_mapping(dataset: NoisyDataset) -> Mapping[str, str]:
         return CIFAR10_ASYMMETRIC
     if names == set(CIFAR100_CLASSES):
         return CIFAR100_ASYMMETRIC
-    rule = "given for asymmetric noise, from classes to what they are taken for"
+    rule = "given for asymmetric noise, from classes to the classes they become"
     raise must_be("mapping", rule, None, "Only the classes of CIFAR-10 and CIFAR-100 are known by name.")
 
 

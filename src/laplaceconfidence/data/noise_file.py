@@ -1,4 +1,4 @@
-"""Noise as a file: what was done to the labels, so that another machine has exactly the same ones."""
+"""Files of noisy labels, so that another machine can use exactly the same ones."""
 
 from __future__ import annotations
 
@@ -39,19 +39,53 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoiseRecord:
-    """The noisy labels of a data set and where they come from."""
+    """The noisy labels of a data set and how they were made.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of noise, as in ``add_noise``.
+    rate : float or None
+        Noise rate.
+    seed : int or None
+        Seed of the draws.
+    class_names : tuple of str
+        Names of the classes.
+    labels : ndarray of shape (n,)
+        Codes of the noisy labels.
+    transition_matrix : ndarray of shape (C, C)
+        Shares of the labels that were drawn, per true class.
+    true_labels_sha256 : str
+        Checksum of the clean labels.
+    """
 
     kind: str
     rate: float | None
     seed: int | None
     class_names: tuple[str, ...]
-    labels: IntArray  # (n,) the noisy codes
-    transition_matrix: FloatArray  # (C, C) the shares that were really drawn
+    labels: IntArray
+    transition_matrix: FloatArray
     true_labels_sha256: str
 
     @classmethod
     def of(cls, dataset: NoisyDataset, *, kind: str, rate: float | None, seed: int | None) -> NoiseRecord:
-        """The noise in a data set that ``add_noise`` made."""
+        """Describe the noise in a data set that ``add_noise`` made.
+
+        Parameters
+        ----------
+        dataset : NoisyDataset
+            A data set with ``true_labels``.
+        kind : str
+            Kind of noise.
+        rate : float or None
+            Noise rate.
+        seed : int or None
+            Seed of the draws.
+
+        Returns
+        -------
+        NoiseRecord
+        """
         if dataset.true_labels is None:
             raise must_be("dataset", "one that add_noise made, with 'true_labels'", "one without")
         if seed is not None:
@@ -69,7 +103,17 @@ class NoiseRecord:
         )
 
     def apply(self, dataset: NoisyDataset) -> NoisyDataset:
-        """The clean ``dataset`` that this noise was made for, with the noisy labels."""
+        """Return the data set that this noise was made for, with the noisy labels.
+
+        Parameters
+        ----------
+        dataset : NoisyDataset
+            The clean data set.
+
+        Returns
+        -------
+        NoisyDataset
+        """
         clean = dataset.labels if dataset.true_labels is None else dataset.true_labels
         check_same_length("noise", len(self.labels), "dataset", len(dataset))
         if dataset.class_names != self.class_names:
@@ -80,14 +124,22 @@ class NoiseRecord:
         if _checksum(clean) != self.true_labels_sha256:
             raise InvalidInputError(
                 "The noise was made for other labels: the checksum of the data set's clean labels is "
-                f"{_checksum(clean)[:12]}..., the noise asks for {self.true_labels_sha256[:12]}... "
+                f"{_checksum(clean)[:12]}..., the noise needs {self.true_labels_sha256[:12]}... "
                 "Use the same data in the same order."
             )
         return replace(dataset, labels=self.labels, true_labels=clean)
 
 
 def write_noise_file(path: str | Path, noise: NoiseRecord) -> None:
-    """Write ``noise`` as JSON."""
+    """Write noise as JSON.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write or replace.
+    noise : NoiseRecord
+        The noise.
+    """
     packed = base64.b64encode(zlib.compress(noise.labels.astype(_CODE).tobytes(), 9)).decode("ascii")
     content: dict[str, Any] = {
         "format": _FORMAT,
@@ -109,14 +161,24 @@ def write_noise_file(path: str | Path, noise: NoiseRecord) -> None:
 
 
 def read_noise_file(path: str | Path) -> NoiseRecord:
-    """The noise of a file that ``write_noise_file`` wrote, if not a letter of it was changed."""
+    """Read a file that ``write_noise_file`` wrote, and check its checksums.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    NoiseRecord
+    """
     path = Path(path)
     content = _load(path)
     n_classes = len(content["class_names"])
     try:
         transition_matrix = check_transition(content["transition_matrix"], n_classes)
     except ValueError as error:
-        raise DataFormatError(f"The transition matrix of {path} is none: {error}") from error
+        raise DataFormatError(f"The transition matrix of {path} is not valid: {error}") from error
     return NoiseRecord(
         kind=content["kind"],
         rate=content["rate"],
@@ -134,23 +196,23 @@ def _load(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DataFormatError(f"{path} is truncated, damaged or no noise file ({error}).") from error
+        raise DataFormatError(f"{path} is truncated, damaged or not a noise file ({error}).") from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise DataFormatError(f"{path} is no noise file: its 'format' must be {_FORMAT!r}.")
+        raise DataFormatError(f"{path} is not a noise file: its 'format' must be {_FORMAT!r}.")
     for field, kind in _FIELDS.items():
         if field not in content or not isinstance(content[field], kind):
             raise DataFormatError(
-                f"{path} is not a whole noise file: {field!r} is missing or of a wrong kind."
+                f"{path} is not a complete noise file: {field!r} is missing or has the wrong type."
             )
     claimed = content.pop("sha256")
     try:
         actual = _content_checksum(content)
-    except ValueError as error:  # JSON readers take NaN, JSON itself does not know it
-        raise DataFormatError(f"{path} holds a number that is none ({error}).") from error
+    except ValueError as error:  # Python's JSON reader accepts NaN, which is not valid JSON
+        raise DataFormatError(f"{path} holds a value that is not a number ({error}).") from error
     if actual != claimed:
         raise DataFormatError(
-            f"{path} was changed after it was written: its content does not fit its checksum 'sha256'. "
-            "Get the file again from where it was made."
+            f"{path} was changed after it was written: its content does not match its checksum 'sha256'. "
+            "Copy the original file again."
         )
     return content
 
@@ -158,13 +220,13 @@ def _load(path: Path) -> dict[str, Any]:
 def _unpack(content: dict[str, Any], path: Path) -> IntArray:
     try:
         packed = base64.b64decode(content["labels"], validate=True)
-        # Never more than the file claims to hold, whatever the packed bytes would unfold into.
+        # Never more bytes than the file claims to hold, whatever the compressed data would expand to.
         unpacked = zlib.decompressobj().decompress(packed, content["n_samples"] * _CODE.itemsize + 1)
         labels = np.frombuffer(unpacked, dtype=_CODE).astype(np.int64)
     except (binascii.Error, zlib.error, ValueError, OverflowError) as error:
         raise DataFormatError(f"The labels of {path} cannot be unpacked: {error}.") from error
     if len(labels) != content["n_samples"] or _checksum(labels) != content["labels_sha256"]:
-        raise DataFormatError(f"The labels of {path} do not fit their checksum 'labels_sha256'.")
+        raise DataFormatError(f"The labels of {path} do not match their checksum 'labels_sha256'.")
     return labels
 
 

@@ -1,4 +1,4 @@
-"""What a reader may be told about its source, and how it finds columns and keys by name."""
+"""Options of the readers, and the search for columns and keys by name."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "true_label": ("true_label", "true_labels"),
     "class_names": ("class_names",),
 }
-"""The names that columns and keys are looked for under when the user names none, the first found wins."""
+"""Names of columns and keys that are tried in order if the user names none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadOptions:
-    """What the user said about a source; ``None`` where nothing was said. See ``read_dataset``."""
+    """Options of ``read_dataset``; ``None`` if the user did not set one."""
 
     label: str | None = None
     features: Any = None
@@ -46,7 +46,7 @@ class ReadOptions:
         return {name: value for name, value in values.items() if value is not None}
 
     def allow_only(self, source: str, *names: str) -> None:
-        """Raise for an option that means nothing for this kind of source: none is silently ignored."""
+        """Raise if an option is set that does not apply to this kind of source."""
         for name, value in self.given.items():
             if name not in names:
                 applicable = ", ".join(repr(name) for name in names) or "none"
@@ -62,7 +62,7 @@ class Names:
     origin: str  # the file or object they belong to
 
     def find(self, parameter: str, requested: str | None) -> str | None:
-        """The requested name, which must exist, or else the usual one that does."""
+        """Return the requested name, which must exist, or the first usual name that exists."""
         if requested is None:
             return next((name for name in USUAL_NAMES[parameter] if name in self.existing), None)
         if requested not in self.existing:
@@ -70,7 +70,7 @@ class Names:
         return requested
 
     def require(self, parameter: str, requested: str | None) -> str:
-        """Like ``find``, where something must be found."""
+        """Like ``find``, but raise if there is none."""
         name = self.find(parameter, requested)
         if name is None:
             usual = ", ".join(repr(usual) for usual in USUAL_NAMES[parameter])
@@ -83,9 +83,9 @@ class Names:
         return name
 
     def find_source(self, options: ReadOptions) -> tuple[SourceKind | None, str | None]:
-        """What people will look at, texts or images, and the name it stands under."""
+        """Return the kind of the sources, texts or images, and the name of their column or key."""
         if options.text is not None and options.path is not None:
-            rule = "left out where 'text' is given, as people look at one of them"
+            rule = "left out if 'text' is given, as only one of them is shown"
             raise must_be("path", rule, options.path)
         if options.path is None and (text := self.find("text", options.text)) is not None:
             return "text", text
@@ -93,20 +93,21 @@ class Names:
         return ("image", path) if path is not None else (None, None)
 
     def lies_beside(self, features: Any) -> bool:
-        """Whether ``features`` is an .npy file or an array beside the source, not a name inside it."""
+        """Return whether ``features`` is an .npy file or an array, and not a name in the source."""
         if isinstance(features, str):
             return features.endswith(".npy") and features not in self.existing
         is_names = isinstance(features, (list, tuple)) and all(isinstance(name, str) for name in features)
         return features is not None and not is_names
 
     def nothing_describes(self) -> InvalidInputError:
-        """The error for a source with labels and nothing else that could be used."""
+        """Make the error for a source with labels and nothing else that could be used."""
         return InvalidInputError(
             f"{self.origin} holds labels but no features, images, texts or paths under a usual name: "
             f"say which of the {self.what} to use with 'features', 'text' or 'path'. {self.listed()}"
         )
 
     def listed(self, most: int = 30) -> str:
+        """A sentence with the names that exist."""
         shown = ", ".join(repr(name) for name in self.existing[:most])
         more = f", ... ({len(self.existing)} in all)" if len(self.existing) > most else ""
         return f"The {self.what} that exist: {shown or 'none'}{more}."

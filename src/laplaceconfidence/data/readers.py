@@ -1,4 +1,4 @@
-"""The one front door for data: whatever holds features and labels becomes a ``NoisyDataset``."""
+"""``read_dataset``: reads all supported sources as a ``NoisyDataset``."""
 
 from __future__ import annotations
 
@@ -54,37 +54,64 @@ def read_dataset(
     split: str | None = None,
     image_size: int | tuple[int, int] | None = None,
 ) -> NoisyDataset:
-    """Read what holds features and labels.
+    """Read a data set from a file, a folder, a data frame or arrays.
 
-    ``source`` is one of
-
-    - a path to an .npz, .npy, .csv, .tsv (also .gz) or .parquet file, to a folder with one sub-folder of
-      images a class, to CIFAR-10 or CIFAR-100 as published (a folder or the archive, pickled or binary), or
-      to WebVision 1.0 as published, of which the first 50 classes are read (Mini-WebVision);
-    - a frame of pandas, polars or Arrow, a dict of columns, a Hugging Face dataset, a map-style dataset of
-      pairs (input, label) such as those of torch, or a pair (features, labels) of arrays or tensors;
-    - ``"digits"``, the digits of scikit-learn; ``"cifar10"`` or ``"cifar100"``, downloaded once; or a
-      ``NoisyDataset``, which is given back as it is.
-
-    An option that does not apply to the source is refused.
+    Options that do not apply to the source raise ``InvalidInputError``.
 
     Parameters
     ----------
-    label : column or key of the labels; by default 'label', 'labels' or 'y'. For CIFAR-100: 'fine' (default)
-        or 'coarse'.
-    features : a column or key; columns as a list or a pattern such as 'emb_*'; one column of lists; or, for
-        any file, folder or table, a path to an .npy file or an array with one row a sample. By default one
-        called 'features', 'X' or 'embeddings', or in tables every column of numbers with no other use.
-    labels : for .npy and .npz files: a path to an .npy or text file with one label a line, or the labels.
-    images : key of the images in an .npz file, by default 'images'; or column of images of a Hugging Face
-        dataset, by default the only one. Images that are files stay files, others are decoded.
-    id, text, path, true_label : columns or keys; by default those called so, where they exist. Relative paths
-        start at the folder of their table.
-    missing_label : a label that stands for none, besides NaN, None and empty ones.
-    split : 'train' (default), 'test' or 'all' of CIFAR; 'train' or 'test' of WebVision; a split of a Hugging
-        Face ``DatasetDict``.
-    image_size : side or (height, width) that images of Hugging Face datasets and of pairs are resized to
-        where they are read into memory; without it all must be of one size.
+    source : str, Path, tuple, DataFrame, Dataset or NoisyDataset
+        One of
+
+        - a path to an .npz, .npy, .csv, .tsv (also .gz) or .parquet file, to a folder with one sub-folder of
+          images per class, to CIFAR-10 or CIFAR-100 as published (a folder or the archive, pickled or
+          binary), or to WebVision 1.0 as published, of which the first 50 classes are read
+          (Mini-WebVision);
+        - a pandas, polars or Arrow data frame, a mapping of columns, a Hugging Face data set, a map-style
+          data set of pairs (input, label) such as those of torch, or a pair (features, labels) of arrays or
+          tensors;
+        - "digits", the digits of scikit-learn, or "cifar10" or "cifar100", which are downloaded once;
+        - a ``NoisyDataset``, which is returned unchanged.
+    label : str or None, default=None
+        Column or key of the labels; "label", "labels" or "y" if not set. For CIFAR-100 "fine" (the default)
+        or "coarse".
+    features : str, list of str, Path, array-like or None, default=None
+        A column or key; a list of columns or a pattern such as "emb_*"; one column of lists; or a path to an
+        .npy file or an array with one row per sample. If not set, "features", "X" or "embeddings", or in
+        tables all columns of numbers that have no other use.
+    labels : str, Path, array-like or None, default=None
+        For .npy and .npz files: a path to an .npy file or to a text file with one label per line, or the
+        labels.
+    images : str or None, default=None
+        Key of the images in an .npz file, "images" if not set; or column of images of a Hugging Face data
+        set, the only one if not set. Images that are files stay files, others are decoded.
+    id : str or None, default=None
+        Column or key of the ids; "id" or "ids", if it exists, if not set.
+    text : str or None, default=None
+        Column or key of the texts; "text" or "texts", if it exists, if not set.
+    path : str or None, default=None
+        Column or key of the paths of images; "path" or "paths", if it exists, if not set. Relative paths
+        start at the folder of the table.
+    true_label : str or None, default=None
+        Column or key of the true labels; "true_label" or "true_labels", if it exists, if not set.
+    missing_label : object, default=None
+        A label that means "no label", besides ``None``, NaN and the empty string.
+    split : str or None, default=None
+        "train" (the default), "test" or "all" of CIFAR; "train" or "test" of WebVision; a split of a
+        Hugging Face ``DatasetDict``.
+    image_size : int, tuple of (int, int) or None, default=None
+        Side or (height, width) that images of Hugging Face data sets and of pairs are resized to when they
+        are read into memory; without it all must be of one size.
+
+    Returns
+    -------
+    NoisyDataset
+
+    Examples
+    --------
+    >>> from laplaceconfidence.data import read_dataset
+    >>> read_dataset(([[0.0, 1.0], [1.0, 0.0]], ["cat", "dog"])).class_names
+    ('cat', 'dog')
     """
     options = ReadOptions(
         label=label,
@@ -127,7 +154,17 @@ def read_dataset(
 
 
 def has_published_test(source: str | Path) -> bool:
-    """Whether ``source`` is a data set that was published with a test part, which ``split="test"`` reads."""
+    """Return whether a source was published with a test part, which ``split="test"`` reads.
+
+    Parameters
+    ----------
+    source : str or Path
+        As for ``read_dataset``.
+
+    Returns
+    -------
+    bool
+    """
     path = Path(source)
     if not path.exists():
         return str(source) in CIFAR_ARCHIVES
@@ -139,7 +176,7 @@ def has_published_test(source: str | Path) -> bool:
 def _read_path(path: Path, options: ReadOptions) -> NoisyDataset:
     try:
         exists = path.exists()
-    except OSError:  # a name that no file system takes, or a folder that may not be entered
+    except OSError:  # not a valid file name, or a folder without permission
         exists = False
     if not exists and str(path) in CIFAR_ARCHIVES:
         return read_cifar_archive(cifar_archive(str(path)), options)

@@ -1,4 +1,4 @@
-"""Two data sets of the same classes: the codes of one made those of the other."""
+"""Conversion of the label codes of one data set to those of another with the same classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,21 @@ from laplaceconfidence.validation import must_be
 
 
 def with_classes_of(dataset: NoisyDataset, other: NoisyDataset, parameter: str = "test") -> NoisyDataset:
-    """``dataset`` with its labels as codes into the classes of ``other``, which must know all of them."""
+    """Return a data set whose labels are codes of the classes of another one.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The data set to convert.
+    other : NoisyDataset
+        Has all classes that occur in ``dataset``.
+    parameter : str, default="test"
+        Name of ``dataset`` in error messages.
+
+    Returns
+    -------
+    NoisyDataset
+    """
     if dataset.class_names == other.class_names:
         return replace(dataset, given=None)
     code_of = {name: code for code, name in enumerate(other.class_names)}

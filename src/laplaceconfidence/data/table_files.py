@@ -1,4 +1,4 @@
-"""Tables in files, whatever is to be made of them."""
+"""Opening of tables in CSV and Parquet files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 
 @contextmanager
 def open_table(path: Path, options: ReadOptions, parameter: str) -> Iterator[Table]:
-    """The table in a CSV or Parquet file that ``parameter`` names, for as long as the block lasts."""
+    """Open a CSV or Parquet file, passed as ``parameter``, for the duration of a ``with`` block."""
     name = path.name.lower()
     if not path.is_file():
         raise must_be(parameter, "a path to an existing file", str(path))

@@ -1,4 +1,4 @@
-"""From the columns of any table to a data set: which column is what, and which are the features."""
+"""Conversion of tables to data sets: finds the columns of labels, features, ids and sources."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ColumnKind = Literal["number", "list", "other"]
 
 TABLE_OPTIONS = ("label", "features", "id", "text", "path", "true_label", "missing_label")
 
-# Row numbers that pandas writes along unless told not to; as features they would say when, not what.
+# Row numbers that pandas writes by default; they are no features.
 _ROW_NUMBERS = re.compile(r"|index|level_0|Unnamed: \d+|__index_level_\d+__")
 
 
 class Table(Protocol):
-    """A table of any make, as far as a data set needs it."""
+    """What is needed of a table, whatever library it comes from."""
 
     origin: str  # what messages call it
     column_names: list[str]
@@ -35,39 +35,41 @@ class Table(Protocol):
 
     @property
     def row_names(self) -> StrArray | None:
-        """Ids that come with the table and not in a column."""
+        """Ids of the rows that are not in a column."""
 
     def kind(self, column: str) -> ColumnKind:
-        """Numbers, lists of numbers, or anything else."""
+        """Return whether a column holds numbers, lists of numbers, or something else."""
 
     def labels(self, column: str) -> Any:
-        """The labels exactly as they were given."""
+        """Return the labels exactly as they were given."""
 
     def class_names(self, column: str) -> list[str] | None:
-        """Names of the classes, where the table knows them and the cells hold their numbers."""
+        """Return the names of the classes, if the column holds codes of named classes."""
 
     def texts(self, column: str) -> list[str | None]:
-        """The cells as text, ``None`` where there is nothing."""
+        """Return the cells as text, ``None`` where they are empty."""
 
     def numbers(self, columns: list[str]) -> NDArray[Any]:
-        """Columns of numbers as a matrix, NaN where there is nothing."""
+        """Return columns of numbers as a matrix, NaN where cells are empty."""
 
     def lists(self, column: str) -> NDArray[Any]:
-        """A column of lists of equal length as a matrix."""
+        """Return a column of lists of equal length as a matrix."""
 
 
 def dataset_of_table(
     table: Table, options: ReadOptions, pictures: ColumnImages | None = None
 ) -> NoisyDataset:
-    """The data set that ``table`` holds.
+    """Make a data set of a table.
 
     Parameters
     ----------
     table : Table
+        The table.
     options : ReadOptions
-    pictures : ColumnImages, optional
-        The images of one of its columns. People then look at these, and columns of single numbers are
-        features only if ``options`` says so: beside images they are mostly sizes and identifiers.
+        What the user said about the source.
+    pictures : ColumnImages or None, default=None
+        The images of one of its columns. They are then what is shown of a sample, and columns of single
+        numbers are features only if ``options`` says so: beside images they are mostly sizes and ids.
 
     Returns
     -------
@@ -112,7 +114,7 @@ def _features(
     if columns is None:
         return None
     if label_like := [name for name in columns if name in taken]:
-        raise must_be("features", "columns that serve as nothing else", label_like[0])
+        raise must_be("features", "columns that are not used for something else", label_like[0])
     kinds = {name: table.kind(name) for name in columns}
     if len(columns) == 1 and kinds[columns[0]] == "list":
         return table.lists(columns[0])
@@ -122,7 +124,7 @@ def _features(
 
 
 def _asked(names: Names, requested: Any) -> list[str]:
-    """The columns that a name, a pattern such as ``emb_*`` or a list of names stands for."""
+    """Return the columns that match a name, a pattern such as ``emb_*`` or a list of names."""
     if isinstance(requested, str):
         if requested in names.existing:
             return [requested]
@@ -155,7 +157,7 @@ def _ids(table: Table, names: Names, options: ReadOptions) -> list[str | None] |
         return table.row_names
     ids = table.texts(column)
     if options.id is None and (None in ids or len(set(ids)) < len(ids)):
-        return table.row_names  # called 'id', but of something else than the row
+        return table.row_names  # named 'id', but does not identify the rows
     if None in ids:
         raise must_be("id", "a column with an id in every row", f"{column!r}, empty in row {ids.index(None)}")
     return ids
@@ -170,7 +172,21 @@ def _sources(table: Table, column: str, are_paths: bool) -> list[str]:
 
 
 def stack_rows(rows: list[Any], column: str, origin: str) -> NDArray[Any]:
-    """Lists of numbers, one a row, as a matrix; nested ones are laid out flat."""
+    """Stack lists of numbers, one per row, to a matrix; nested lists are flattened.
+
+    Parameters
+    ----------
+    rows : list of array-like
+        The lists.
+    column : str
+        Name of the column in error messages.
+    origin : str
+        What the table is called in error messages.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+    """
     arrays = [np.asarray(row) for row in rows]
     for number, array in enumerate(arrays):
         if array.dtype.kind not in "fiub" or array.ndim == 0:

@@ -19,21 +19,35 @@ CIFAR10_ASYMMETRIC: Mapping[str, str] = {
     "cat": "dog",
     "dog": "cat",
 }
-"""Who is taken for whom in CIFAR-10 (Patrini et al., 2017)."""
+"""Classes of CIFAR-10 and the classes they become under asymmetric noise (Patrini et al., 2017)."""
 
 CIFAR100_ASYMMETRIC: Mapping[str, str] = {
     name: names[(position + 1) % len(names)]
     for names in CIFAR100_SUPERCLASSES.values()
     for position, name in enumerate(names)
 }
-"""Every class of CIFAR-100 is taken for the next one inside its superclass (Patrini et al., 2017)."""
+"""Every class of CIFAR-100 and the next one within its superclass (Patrini et al., 2017)."""
 
 DIGITS_ASYMMETRIC: Mapping[str, str] = {"2": "7", "3": "8", "5": "6", "6": "5", "7": "1"}
-"""Who is taken for whom among handwritten digits (Patrini et al., 2017)."""
+"""Digits and the digits they become under asymmetric noise (Patrini et al., 2017)."""
 
 
 def symmetric_transition(n_classes: int, rate: float, *, include_true: bool = True) -> FloatArray:
-    """A share ``rate`` is drawn anew over all classes, as in the paper, or over all but the true one."""
+    """Transition matrix of symmetric noise.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes, at least 2.
+    rate : float
+        Noise rate from 0 to 1.
+    include_true : bool, default=True
+        Whether the new label is drawn from all classes, as in the paper, or from all but the true one.
+
+    Returns
+    -------
+    ndarray of shape (C, C)
+    """
     n_classes = check_integer(n_classes, "n_classes", minimum=2)
     rate = check_real(rate, "rate", at_least=0, at_most=1)
     if include_true:
@@ -44,7 +58,19 @@ def symmetric_transition(n_classes: int, rate: float, *, include_true: bool = Tr
 
 
 def pair_transition(n_classes: int, rate: float) -> FloatArray:
-    """A share ``rate`` of every class is taken for the next class; the last one for the first."""
+    """Transition matrix of noise that turns every class into the next one, the last into the first.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes, at least 2.
+    rate : float
+        Noise rate from 0 to 1.
+
+    Returns
+    -------
+    ndarray of shape (C, C)
+    """
     n_classes = check_integer(n_classes, "n_classes", minimum=2)
     rate = check_real(rate, "rate", at_least=0, at_most=1)
     kept = np.eye(n_classes)
@@ -52,9 +78,20 @@ def pair_transition(n_classes: int, rate: float) -> FloatArray:
 
 
 def asymmetric_transition(class_names: Sequence[str], mapping: Mapping[Any, Any], rate: float) -> FloatArray:
-    """A share ``rate`` of every class in ``mapping`` is taken for the class it maps to; the others are kept.
+    """Transition matrix of asymmetric noise; classes that are not in ``mapping`` stay clean.
 
-    ``mapping`` goes from classes to classes, by their names or by their codes (integers).
+    Parameters
+    ----------
+    class_names : sequence of str
+        Names of the classes.
+    mapping : mapping of class to class
+        By names or codes.
+    rate : float
+        Noise rate from 0 to 1.
+
+    Returns
+    -------
+    ndarray of shape (C, C)
     """
     rate = check_real(rate, "rate", at_least=0, at_most=1)
     if not isinstance(mapping, Mapping):
@@ -68,13 +105,25 @@ def asymmetric_transition(class_names: Sequence[str], mapping: Mapping[Any, Any]
 
 
 def check_transition(matrix: Any, n_classes: int) -> FloatArray:
-    """``matrix`` as floats, if it has one row and column a class and its rows are probabilities."""
+    """Check that a matrix has one row and one column per class, and rows of probabilities.
+
+    Parameters
+    ----------
+    matrix : array-like of shape (C, C)
+        The transition matrix.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ndarray of shape (C, C)
+    """
     try:
         transition = to_numpy(matrix)
     except ValueError as error:  # rows of different lengths
         raise must_be("matrix", "made of rows of the same length", matrix) from error
     if transition.shape != (n_classes, n_classes) or transition.dtype.kind not in "fiu":
-        rule = f"numbers of shape ({n_classes}, {n_classes}), one row and one column a class"
+        rule = f"numbers of shape ({n_classes}, {n_classes}), one row and one column per class"
         raise must_be("matrix", rule, f"{transition.dtype} of shape {transition.shape}")
     transition = transition.astype(np.float64)
     if not (transition >= 0).all():  # also false for NaN
@@ -90,7 +139,21 @@ def check_transition(matrix: Any, n_classes: int) -> FloatArray:
 
 
 def empirical_transition(true_labels: IntArray, labels: IntArray, n_classes: int) -> FloatArray:
-    """The shares in which each true class was given each label; a class nobody belongs to keeps its own."""
+    """Share of every label per true class; a class without samples keeps its own label.
+
+    Parameters
+    ----------
+    true_labels : ndarray of shape (n,)
+        Codes of the true labels.
+    labels : ndarray of shape (n,)
+        Codes of the given labels.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ndarray of shape (C, C)
+    """
     check_same_length("true_labels", len(true_labels), "labels", len(labels))
     known = (true_labels != MISSING) & (labels != MISSING)
     pairs = true_labels[known] * n_classes + labels[known]

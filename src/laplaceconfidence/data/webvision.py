@@ -1,14 +1,14 @@
-"""Mini-WebVision: the first 50 classes of WebVision 1.0's Google part, in the folders it is published in.
+"""Reader of Mini-WebVision: the first 50 classes of the Google part of WebVision 1.0, as published.
 
     info/train_filelist_google.txt    "google/q0001/abc.jpg 0": path below the folder, then the class
     info/val_filelist.txt             "val000001.jpg 0": name in val_images_256, then the class
     info/synsets.txt                  "n01440764 tench, Tinca tinca": the classes in their order (optional)
     google/q0001/..., val_images_256/ the images
 
-ILSVRC12's validation images of the same classes are a second test set. They lie in one sub-folder a synset
-(``n01440764/ILSVRC2012_val_00000293.JPEG``), or beside each other with a list: ``val.txt`` ("name class",
+The validation images of ILSVRC12 of the same classes are a second test set. They are in one sub-folder per
+synset (``n01440764/ILSVRC2012_val_00000293.JPEG``), or in one folder with a list: ``val.txt`` ("name class",
 where the class is a synset or its number in the order of WebVision, from 0) or ``synset_labels.txt`` (one
-synset a line, in the order of the file names).
+synset per line, in the order of the file names).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.validation import check_choice, must_be
 
 N_CLASSES = 50
-"""Classes of Mini-WebVision; entries of the others are passed over."""
+"""Number of classes of Mini-WebVision; entries of other classes are ignored."""
 
 TRAIN_LIST = "info/train_filelist_google.txt"
 VALIDATION_LIST = "info/val_filelist.txt"
@@ -35,14 +35,34 @@ _ILSVRC_LISTS = ("val.txt", "synset_labels.txt", "imagenet_2012_validation_synse
 
 
 def is_webvision_folder(folder: Path) -> bool:
-    """Whether ``folder`` has the file lists of WebVision."""
+    """Return whether a folder has the file lists of WebVision.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Returns
+    -------
+    bool
+    """
     return (folder / TRAIN_LIST).is_file() or (folder / VALIDATION_LIST).is_file()
 
 
 def read_webvision(folder: Path, options: ReadOptions) -> NoisyDataset:
-    """Mini-WebVision from the folder of WebVision 1.0; the 'test' split is its own validation set.
+    """Read Mini-WebVision from the folder of WebVision 1.0; the images are not decoded.
 
-    Images are not decoded here. Ids are the paths that the lists give.
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    options : ReadOptions
+        The split "test" is the validation set of WebVision.
+
+    Returns
+    -------
+    NoisyDataset
+        The ids are the paths in the file lists.
     """
     options.allow_only("WebVision", "features", "split")
     split = check_choice(options.split or "train", "split", ("train", "test"))
@@ -57,21 +77,43 @@ def read_webvision(folder: Path, options: ReadOptions) -> NoisyDataset:
 
 
 def webvision_synsets(folder: Path) -> tuple[str, ...]:
-    """Names of the 50 classes: their synsets, or their numbers where the list of synsets is not there."""
+    """Return the names of the 50 classes: their synsets, or their numbers without the list of synsets.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of WebVision.
+
+    Returns
+    -------
+    tuple of str
+    """
     path = folder / SYNSETS
     if not path.is_file():
         return tuple(str(code) for code in range(N_CLASSES))
     synsets = [words[0] for line in _lines(path) if (words := line.split())]
     if len(synsets) < N_CLASSES or len(set(synsets[:N_CLASSES])) < N_CLASSES:
         raise DataFormatError(
-            f"{path} must name {N_CLASSES} different classes or more, one a line; it has {len(synsets)} "
+            f"{path} must name {N_CLASSES} different classes or more, one per line; it has {len(synsets)} "
             "lines. Download it again, or remove it to number the classes."
         )
     return tuple(synsets[:N_CLASSES])
 
 
 def read_ilsvrc_validation(folder: str | Path, synsets: Sequence[str]) -> NoisyDataset:
-    """ILSVRC12's validation images of the classes ``synsets``, in the order of these."""
+    """Read the validation images of ILSVRC12 of some classes.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder of the images.
+    synsets : sequence of str
+        The classes, in the order of their codes.
+
+    Returns
+    -------
+    NoisyDataset
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise must_be("folder", "the folder of ILSVRC12's validation images", str(folder))
@@ -103,13 +145,13 @@ def _dataset(
 
 
 def _listed_beside_images(folder: Path, synsets: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    """Images and their synsets, from a list in the folder of the images or the one above."""
+    """Yield images and their synsets from a list in the folder of the images or its parent."""
     places = (place / name for name in _ILSVRC_LISTS for place in (folder, folder.parent))
     found = next((path for path in places if path.is_file()), None)
     if found is None:
         raise DataFormatError(
-            f"{folder} has no sub-folder of the classes ({synsets[0]}, ...) and no list beside its images: "
-            f"move the images into one sub-folder a synset, or add {_ILSVRC_LISTS[0]} with lines such as "
+            f"{folder} has no sub-folder of the classes ({synsets[0]}, ...) and no list of its images: "
+            f"move the images into one sub-folder per synset, or add {_ILSVRC_LISTS[0]} with lines such as "
             f"'ILSVRC2012_val_00000001.JPEG n01751748'."
         )
     if found.name == "val.txt":
@@ -130,7 +172,7 @@ def _listed_beside_images(folder: Path, synsets: Sequence[str]) -> Iterator[tupl
 
 
 def _entries(path: Path) -> Iterator[tuple[str, int]]:
-    """Names and classes of a list of WebVision."""
+    """Yield the names and classes of a file list of WebVision."""
     for name, label in _pairs(path):
         if not label.isdecimal():
             raise DataFormatError(

@@ -1,1 +1,1 @@
-"""Scores of confidence estimators where the truth is known: benchmarks only."""
+"""Benchmarks on data with known true labels: metrics, grids of experiments and tables of their results."""

@@ -1,4 +1,4 @@
-"""Measuring confidence estimators: noise put into known labels, a confidence, and how good it is."""
+"""Measurement of confidence estimators: add noise to known labels, estimate, and compute metrics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Describe = Callable[[NoisyDataset, int], NoisyDataset]
 
 @dataclass(slots=True, eq=False)
 class _Shared:
-    """What all estimators of one noise and seed are judged on, made when it is first needed."""
+    """The data of one noise and seed, shared by all estimators; probabilities are computed on first use."""
 
     dataset: NoisyDataset
     seed: int
@@ -45,10 +45,20 @@ class _Shared:
 
 @dataclass(slots=True, eq=False)
 class ConfidenceCells:
-    """Measures the cells of confidence estimators on one data set, whose labels are taken for the truth.
+    """Measures the cells of confidence estimators on one data set, whose labels are assumed to be true.
 
-    ``describe`` gives features to a data set that has none, from its noisy labels and a seed. The seconds of
-    a cell include those of the evidence that its estimator needs, even where it was made for another cell.
+    The seconds of a cell include those for features or probabilities, even if another cell computed them.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The data set.
+    mapping : mapping of str to str or None, default=None
+        For asymmetric noise; see ``add_noise``.
+    describe : callable or None, default=None
+        Computes features of a data set that has none, from the data set with noisy labels and a seed.
+    n_jobs : int or None, default=None
+        Number of threads.
     """
 
     dataset: NoisyDataset
@@ -58,6 +68,7 @@ class ConfidenceCells:
     _shared: dict[tuple[str, int], _Shared] = field(default_factory=dict)
 
     def measure(self, cell: Cell) -> Scores:
+        """Fit the estimator of a cell and return its metrics."""
         shared = self._shared_by(cell)
         kind, data = ESTIMATORS[cell.contender], shared.dataset
         assert data.true_labels is not None
@@ -81,11 +92,11 @@ class ConfidenceCells:
     def _shared_by(self, cell: Cell) -> _Shared:
         key = (cell.noise, cell.seed)
         if key not in self._shared:
-            self._shared.clear()  # cells come noise by noise and seed by seed
+            self._shared.clear()  # cells are ordered by noise and seed
             data = Noise.parse(cell.noise).put_into(self.dataset, cell.seed, self.mapping)
             if data.true_labels is None:
-                advice = "Name their column with --true-label, or put noise into the labels: symmetric:0.2."
-                raise must_be("noise", "put in where no true labels are known", cell.noise, advice)
+                advice = "Name their column with --true-label, or add noise to the labels: symmetric:0.2."
+                raise must_be("noise", "added if no true labels are known", cell.noise, advice)
             start = time.perf_counter()
             if data.features is None and self.describe is not None:
                 data = self.describe(data, cell.seed)

@@ -1,7 +1,7 @@
-"""The cells of a bench and how they are worked through; what is measured in a cell is up to the caller.
+"""The cells of a benchmark and the loop over them; the caller measures each cell.
 
-A cell is one contender, an estimator or a training method, under one noise with one seed. Cells that are done
-are not measured again, so that a bench which was stopped goes on where it was.
+A cell is one contender, an estimator or a training method, under one noise with one seed. Finished cells are
+not measured again, so that an interrupted benchmark can be resumed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 Task = Literal["confidence", "training"]
 TASKS: tuple[Task, ...] = get_args(Task)
 
-Scores = dict[str, float | None]  # by metric; None where the cell does not define one
+Scores = dict[str, float | None]  # by metric; None if it is not defined
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One measurement of a bench."""
+    """One measurement of a benchmark."""
 
     task: Task
     contender: str  # name of the estimator or the method
@@ -30,14 +30,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a cell: its scores, or why there are none."""
+    """The result of a cell: its scores, or the message of an error."""
 
     cell: Cell
     scores: Scores = field(default_factory=dict)
     error: str | None = None
 
     def as_line(self) -> dict[str, Any]:
-        """The outcome as it stands in a line of JSON."""
+        """The outcome as a dict for a line of JSON."""
         cell = self.cell
         line: dict[str, Any] = {
             "task": cell.task,
@@ -49,7 +49,7 @@ class Outcome:
 
     @classmethod
     def from_line(cls, line: Any) -> Outcome:
-        """The outcome that a line of JSON tells of."""
+        """The outcome of a parsed line of JSON."""
         try:
             cell = Cell(line["task"], str(line["contender"]), str(line["noise"]), int(line["seed"]))
             scores = {
@@ -58,22 +58,22 @@ class Outcome:
             }
             error = line.get("error")
         except (KeyError, TypeError, ValueError, AttributeError) as found:
-            raise DataFormatError(f"A line does not tell of a cell of a bench: {line!r}.") from found
+            raise DataFormatError(f"A line does not describe a cell of a benchmark: {line!r}.") from found
         if cell.task not in TASKS:
-            raise DataFormatError(f"A line tells of the unknown task {cell.task!r}.")
+            raise DataFormatError(f"A line has the unknown task {cell.task!r}.")
         return cls(cell, scores, None if error is None else str(error))
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Everything that is crossed with everything."""
+    """The noises, seeds and contenders, all combinations of which are cells."""
 
     noises: tuple[str, ...]
     seeds: tuple[int, ...]
     contenders: Mapping[Task, tuple[str, ...]]
 
     def cells(self) -> list[Cell]:
-        """All cells. Those of one noise and seed follow each other, so that they can share their data."""
+        """All cells. Those of one noise and seed are consecutive, so that they can share their data."""
         return [
             Cell(task, contender, noise, seed)
             for noise in self.noises
@@ -84,11 +84,12 @@ class Grid:
 
     @property
     def tasks(self) -> tuple[Task, ...]:
+        """The tasks that have contenders."""
         return tuple(task for task in TASKS if self.contenders.get(task))
 
 
 def latest(outcomes: Iterable[Outcome]) -> dict[Cell, Outcome]:
-    """One outcome a cell: where a cell was tried again, the last one counts."""
+    """Return one outcome per cell, the last one if a cell was measured several times."""
     return {outcome.cell: outcome for outcome in outcomes}
 
 
@@ -99,9 +100,22 @@ def run_cells(
     done: Collection[Cell] = (),
     failures: tuple[type[Exception], ...] = (InvalidInputError,),
 ) -> Iterator[Outcome]:
-    """Measure every cell that is not done and yield what came of it, one by one.
+    """Measure every cell that is not done.
 
-    An error of one of the kinds in ``failures`` is the outcome of its cell, and the others go on.
+    Parameters
+    ----------
+    cells : iterable of Cell
+        The cells, in order.
+    measure : callable
+        From a cell to its scores.
+    done : collection of Cell, default=()
+        Cells to leave out.
+    failures : tuple of exception types, default=(InvalidInputError,)
+        Errors of these types become outcomes, and the loop continues; other errors end it.
+
+    Yields
+    ------
+    Outcome
     """
     finished = frozenset(done)
     for cell in cells:

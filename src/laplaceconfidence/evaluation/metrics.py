@@ -1,8 +1,7 @@
-"""How good a confidence is, where it is known which labels are right.
+"""Metrics of confidences for data whose right labels are known.
 
-Every function takes confidences (n,) and the truth ``is_right`` (n,), and leaves out the samples whose
-confidence is NaN, those without a given label. A score that the samples cannot define, such as the AUROC when
-no label is wrong, is NaN.
+Samples whose confidence is NaN, which have no given label, are left out. A metric that is not defined, such
+as the AUROC if no label is wrong, is NaN.
 """
 
 from __future__ import annotations
@@ -30,11 +29,29 @@ DoubleArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceScores:
-    """The scores of one confidence estimator on samples whose right labels are known."""
+    """The metrics of one confidence estimator.
 
-    n_samples: int  # those that had a label, and so a confidence
-    noise_rate: float  # share of wrong labels among them
-    mean_confidence: float  # 1 - noise_rate for an estimator that is calibrated overall
+    Parameters
+    ----------
+    n_samples : int
+        Number of samples with a confidence.
+    noise_rate : float
+        Share of wrong labels among them.
+    mean_confidence : float
+        Equals 1 - noise_rate if the estimator is calibrated on average.
+    auroc : float
+        See ``auroc``.
+    average_precision : float
+        See ``average_precision``.
+    f1_wrong, f1_right : float
+        See ``f1_at``.
+    calibration_error : float
+        See ``expected_calibration_error``.
+    """
+
+    n_samples: int
+    noise_rate: float
+    mean_confidence: float
     auroc: float
     average_precision: float
     f1_wrong: float
@@ -42,7 +59,7 @@ class ConfidenceScores:
     calibration_error: float
 
     def as_dict(self) -> dict[str, int | float | None]:
-        """The scores by name, ready for JSON: ``None`` where one is not defined."""
+        """The metrics by name, with ``None`` in place of NaN, for JSON."""
         return {
             name: None if isinstance(value, float) and math.isnan(value) else value
             for name, value in asdict(self).items()
@@ -52,7 +69,23 @@ class ConfidenceScores:
 def score_confidence(
     confidence: Any, is_right: Any, *, threshold: float = 0.5, n_bins: int = 15
 ) -> ConfidenceScores:
-    """All scores of one confidence against the truth."""
+    """Compute all metrics.
+
+    Parameters
+    ----------
+    confidence : array-like of shape (n,)
+        Confidences; samples with NaN are left out.
+    is_right : array-like of bool of shape (n,)
+        Whether each label is right.
+    threshold : float, default=0.5
+        Labels with a lower confidence are called wrong.
+    n_bins : int, default=15
+        Number of bins of the calibration error.
+
+    Returns
+    -------
+    ConfidenceScores
+    """
     scores, right = _scored(confidence, is_right)
     return ConfidenceScores(
         n_samples=len(scores),
@@ -67,7 +100,19 @@ def score_confidence(
 
 
 def auroc(confidence: Any, is_right: Any) -> float:
-    """Probability that a right label has a higher confidence than a wrong one; a tie counts one half."""
+    """Probability that a right label has a higher confidence than a wrong one; a tie counts one half.
+
+    Parameters
+    ----------
+    confidence : array-like of shape (n,)
+        Confidences; samples with NaN are left out.
+    is_right : array-like of bool of shape (n,)
+        Whether each label is right.
+
+    Returns
+    -------
+    float
+    """
     scores, right = _scored(confidence, is_right)
     n_right = int(right.sum())
     n_wrong = len(right) - n_right
@@ -78,14 +123,26 @@ def auroc(confidence: Any, is_right: Any) -> float:
 
 
 def average_precision(confidence: Any, is_right: Any) -> float:
-    """Average precision of finding the wrong labels by looking at the least trusted first."""
+    """Average precision of finding the wrong labels in order of increasing confidence.
+
+    Parameters
+    ----------
+    confidence : array-like of shape (n,)
+        Confidences; samples with NaN are left out.
+    is_right : array-like of bool of shape (n,)
+        Whether each label is right.
+
+    Returns
+    -------
+    float
+    """
     scores, right = _scored(confidence, is_right)
     n_wrong = int((~right).sum())
     if n_wrong == 0:
         return math.nan
     order = np.argsort(scores, kind="stable")
     found = np.cumsum(~right[order])
-    # Samples of equal confidence are looked at together: only the last of each such group is a cut.
+    # Samples of equal confidence are not ordered: only the last of each such group is a cut.
     last_of_tie = np.append(np.diff(scores[order]) > 0, True)
     found = found[last_of_tie]
     precision = found / (np.flatnonzero(last_of_tie) + 1)
@@ -99,9 +156,22 @@ def f1_at(
     *,
     target: Literal["wrong", "right"] = "wrong",
 ) -> float:
-    """F1 of calling a label wrong when its confidence is below ``threshold``, and right otherwise.
+    """F1 score of calling a label wrong if its confidence is below ``threshold``, and right otherwise.
 
-    ``target`` is what is to be found: the wrong labels of an audit, or the right ones that training keeps.
+    Parameters
+    ----------
+    confidence : array-like of shape (n,)
+        Confidences; samples with NaN are left out.
+    is_right : array-like of bool of shape (n,)
+        Whether each label is right.
+    threshold : float, default=0.5
+        The threshold.
+    target : {"wrong", "right"}, default="wrong"
+        Which labels are to be found.
+
+    Returns
+    -------
+    float
     """
     scores, right = _scored(confidence, is_right)
     _check_probabilities(scores)
@@ -114,17 +184,43 @@ def f1_at(
 
 
 def expected_calibration_error(confidence: Any, is_right: Any, n_bins: int = 15) -> float:
-    """Mean distance between confidence and share of right labels over ``n_bins`` equal parts of [0, 1]."""
+    """Mean distance between confidence and share of right labels over equal bins of [0, 1].
+
+    Parameters
+    ----------
+    confidence : array-like of shape (n,)
+        Confidences; samples with NaN are left out.
+    is_right : array-like of bool of shape (n,)
+        Whether each label is right.
+    n_bins : int, default=15
+        Number of bins.
+
+    Returns
+    -------
+    float
+    """
     scores, right = _scored(confidence, is_right)
     _check_probabilities(scores)
     n_bins = check_integer(n_bins, "n_bins", minimum=1)
-    bins = np.minimum((scores * n_bins).astype(np.int64), n_bins - 1)  # a confidence of 1 is in the last
+    bins = np.minimum(
+        (scores * n_bins).astype(np.int64), n_bins - 1
+    )  # a confidence of 1 belongs to the last bin
     excess = np.bincount(bins, weights=scores - right, minlength=n_bins)
     return float(np.abs(excess).sum() / len(scores))
 
 
 def spearman(first: Any, second: Any) -> float:
-    """Rank correlation of two confidences; samples where either is NaN are left out."""
+    """Rank correlation of two confidences; samples where either is NaN are left out.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (n,)
+        Confidences of the same samples.
+
+    Returns
+    -------
+    float
+    """
     a, b = _vector(first, "first"), _vector(second, "second")
     check_same_length("first", len(a), "second", len(b))
     both = ~(np.isnan(a) | np.isnan(b))
@@ -137,13 +233,13 @@ def spearman(first: Any, second: Any) -> float:
 
 
 def _scored(confidence: Any, is_right: Any) -> tuple[DoubleArray, BoolArray]:
-    """Confidences and truth of the samples that have a confidence."""
+    """Select the samples that have a confidence."""
     scores = _vector(confidence, "confidence")
     right = to_numpy(is_right)
     if right.ndim != 1 or right.dtype.kind != "b":
         raise must_be(
             "is_right",
-            "one boolean a sample",
+            "one boolean per sample",
             f"{right.dtype} of shape {right.shape}",
             "Pass labels == true_labels.",
         )
@@ -158,7 +254,7 @@ def _scored(confidence: Any, is_right: Any) -> tuple[DoubleArray, BoolArray]:
 
 
 def _check_probabilities(scores: DoubleArray) -> None:
-    """Ranks need no scale; what compares a confidence with a share or a threshold does."""
+    """Check the range, which matters for metrics that do not depend on the ranking only."""
     outside = scores[(scores < 0) | (scores > 1)]
     if len(outside):
         raise must_be("confidence", "between 0 and 1", float(outside[0]))
@@ -167,5 +263,5 @@ def _check_probabilities(scores: DoubleArray) -> None:
 def _vector(values: Any, parameter: str) -> DoubleArray:
     array = to_numpy(values)
     if array.ndim != 1 or array.dtype.kind not in "fiub":
-        raise must_be(parameter, "one number a sample", f"{array.dtype} of shape {array.shape}")
+        raise must_be(parameter, "one number per sample", f"{array.dtype} of shape {array.shape}")
     return array.astype(np.float64)

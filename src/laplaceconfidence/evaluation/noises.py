@@ -1,4 +1,4 @@
-"""The noises of a bench as people write them: ``symmetric:0.2``, or ``none`` for the labels as given."""
+"""The noise settings of a benchmark, written as ``symmetric:0.2``, or ``none`` for the given labels."""
 
 from __future__ import annotations
 
@@ -15,15 +15,27 @@ RATED_KINDS = tuple(kind for kind in NOISE_KINDS if kind != "matrix")
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """A kind of noise with its rate; the kind ``none`` leaves the labels as they were given."""
+    """A kind of noise with its rate; the kind ``none`` keeps the given labels."""
 
     kind: str
     rate: float | None = None
 
     @classmethod
     def parse(cls, text: str) -> Noise:
-        """The noise that ``text`` names.
+        """Parse a text such as ``symmetric:0.2``.
 
+        Parameters
+        ----------
+        text : str
+            ``none``, or a kind and a rate.
+
+        Returns
+        -------
+        Noise
+
+        Examples
+        --------
+        >>> from laplaceconfidence.evaluation.noises import Noise
         >>> Noise.parse("symmetric:0.20").text
         'symmetric:0.2'
         """
@@ -41,18 +53,32 @@ class Noise:
 
     @property
     def text(self) -> str:
-        """One way of writing it, so that equal noises are equal texts."""
+        """The noise as text; equal noises have equal texts."""
         return self.kind if self.rate is None else f"{self.kind}:{self.rate:g}"
 
     @property
     def title(self) -> str:
-        """For the heads of tables."""
+        """The noise as a column heading."""
         return "as given" if self.rate is None else f"{self.kind} {100 * self.rate:g}%"
 
     def put_into(
         self, dataset: NoisyDataset, seed: int, mapping: Mapping[str, str] | None = None
     ) -> NoisyDataset:
-        """The data set with this noise in its labels; ``mapping`` is for asymmetric noise (``add_noise``)."""
+        """Return a data set with this noise in its labels.
+
+        Parameters
+        ----------
+        dataset : NoisyDataset
+            The clean data set.
+        seed : int
+            Seed of the draws.
+        mapping : mapping of str to str or None, default=None
+            For asymmetric noise; see ``add_noise``.
+
+        Returns
+        -------
+        NoisyDataset
+        """
         if self.rate is None:
             return dataset
         mapping = mapping if self.kind == "asymmetric" else None

@@ -1,4 +1,4 @@
-"""Tables of a bench as Markdown, CSV and LaTeX; the best of a column is bold."""
+"""Tables of a benchmark as Markdown, CSV and LaTeX; the best of a column is bold."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LATEX = {
 
 
 def as_markdown(tables: Sequence[Table]) -> str:
-    """A section a table."""
+    """One section per table."""
     parts = []
     for table in tables:
         lines = [["", *table.heads], ["---", *["---:"] * len(table.noises)]]
@@ -41,7 +41,7 @@ def as_markdown(tables: Sequence[Table]) -> str:
 
 
 def as_csv(tables: Sequence[Table]) -> str:
-    """One line a metric, contender and noise, with unrounded numbers."""
+    """One line per metric, contender and noise, with unrounded numbers."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(
@@ -59,7 +59,7 @@ def as_csv(tables: Sequence[Table]) -> str:
 
 
 def as_latex(tables: Sequence[Table]) -> str:
-    """A ``table`` a metric, for ``\\usepackage{booktabs}``."""
+    """One ``table`` per metric, for ``\\usepackage{booktabs}``."""
     parts = ["% Needs \\usepackage{booktabs}.\n"]
     for table in tables:
         rows = []

@@ -1,4 +1,4 @@
-"""The outcomes of a bench as tables: mean and standard deviation over seeds, contenders by noises."""
+"""Tables of the outcomes of a benchmark: mean and standard deviation over seeds, contenders by noises."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Unit = Literal["number", "percent", "seconds"]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One of the things that are measured in a cell."""
+    """A metric of a cell."""
 
     name: str  # among the scores
     title: str
     best: Literal["highest", "lowest"]
     unit: Unit = "number"
     note: str = ""
-    short: str = ""  # where there is little room; the title otherwise
+    short: str = ""  # used where space is limited; the title if empty
 
     def shown(self, value: float) -> str:
-        """A value as tables print it; what looks equal there counts as equal."""
+        """Format a value as in tables; values with the same format count as equal."""
         if self.unit == "percent":
             return f"{100 * value:.2f}"
         if self.unit == "number":
@@ -34,6 +34,7 @@ class Metric:
         return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
     def rounded(self, value: float) -> float:
+        """Round a value to the digits that tables show."""
         return float(self.shown(value))
 
 
@@ -72,7 +73,7 @@ METRICS: dict[Task, tuple[Metric, ...]] = {
         Metric("seconds", "Seconds", "lowest", "seconds", "of all rounds"),
     ),
 }
-"""What is measured, by task; the first one says who wins."""
+"""The metrics per task; the first one decides which contender is best."""
 
 TASK_TITLES: dict[Task, str] = {"confidence": "Estimators", "training": "Training methods"}
 
@@ -94,21 +95,24 @@ class Table:
     metric: Metric
     contenders: tuple[str, ...]
     noises: tuple[Noise, ...]
-    entries: dict[tuple[str, str], Summary]  # by contender and noise text; without those that have none
+    entries: dict[tuple[str, str], Summary]  # by contender and noise text, if there are results
 
     @property
     def title(self) -> str:
+        """Heading of the table."""
         return f"{TASK_TITLES[self.task]}: {self.metric.title}"
 
     @property
     def heads(self) -> list[str]:
+        """Headings of the columns."""
         return [noise.title for noise in self.noises]
 
     def at(self, contender: str, noise: Noise) -> Summary | None:
+        """The results of a contender under a noise."""
         return self.entries.get((contender, noise.text))
 
     def text(self, contender: str, noise: Noise, plus_minus: str = " ± ") -> str:
-        """``mean ± deviation``, or a dash."""
+        """Format ``mean ± deviation``, or a dash if there are no results."""
         found = self.at(contender, noise)
         if found is None:
             return "–"
@@ -116,7 +120,7 @@ class Table:
         return shown if found.deviation is None else shown + plus_minus + self.metric.shown(found.deviation)
 
     def best(self, noise: Noise) -> frozenset[str]:
-        """The contenders that lead a column; several where they look equal, none where there is no rival."""
+        """The best contenders of a column; several if they are equal, none if there is only one."""
         means = {name: found.mean for name in self.contenders if (found := self.at(name, noise)) is not None}
         if len(means) < 2:
             return frozenset()
@@ -125,21 +129,22 @@ class Table:
         return frozenset(name for name, mean in means.items() if self.metric.rounded(mean) == lead)
 
     def is_best(self, contender: str, noise: Noise) -> bool:
+        """Whether a contender is among the best of a column."""
         return contender in self.best(noise)
 
     @property
     def n_compared(self) -> int:
-        """Columns in which there is somebody to lead."""
+        """Number of columns with at least two contenders."""
         return sum(bool(self.best(noise)) for noise in self.noises)
 
     def wins(self) -> dict[str, int]:
-        """How many columns each contender leads, alone or with others; the most first."""
+        """Number of columns in which each contender is best, alone or with others, largest first."""
         counts = {name: sum(self.is_best(name, noise) for noise in self.noises) for name in self.contenders}
         return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
 def summarize(values: Iterable[float]) -> Summary | None:
-    """Mean and sample standard deviation; ``None`` of nothing."""
+    """Mean and sample standard deviation of the finite values; ``None`` if there are none."""
     known = [value for value in values if math.isfinite(value)]
     if not known:
         return None
@@ -150,7 +155,7 @@ def summarize(values: Iterable[float]) -> Summary | None:
 def build_tables(
     outcomes: Sequence[Outcome], task: Task, contenders: Sequence[str], noises: Sequence[str]
 ) -> list[Table]:
-    """One table a metric of the task, from one outcome a cell."""
+    """Make one table per metric of the task, from one outcome per cell."""
     tables = []
     for metric in METRICS[task]:
         values: dict[tuple[str, str], list[float]] = {}
@@ -165,12 +170,14 @@ def build_tables(
 
 
 def verdict(table: Table) -> str:
-    """Who wins how many columns, in a sentence."""
+    """A sentence that says which contender is best in how many columns."""
     n = table.n_compared
     wins = {name: count for name, count in table.wins().items() if count}
     if not wins:
         alone = len(table.contenders) == 1
-        return f"{table.contenders[0]} has no rival here." if alone else "There is nothing to compare yet."
+        return (
+            f"{table.contenders[0]} is the only contender." if alone else "There is nothing to compare yet."
+        )
     most = max(wins.values())
     leaders = [name for name, count in wins.items() if count == most]
     where = f"all {n} noises" if most == n > 1 else f"{most} of {n} noises" if n > 1 else "the one noise"

@@ -21,12 +21,12 @@ SCORES = {
     "best_round_accuracy": "test_accuracy_best_round_for_comparison_only",
     "chosen_round": "chosen_round",
 }
-"""The scores of a cell by what the summary of a training run calls them."""
+"""The scores of a cell and their names in the summary of a training run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingCells:
-    """Measures the cells of training methods. Every cell is a training run in a folder of its own.
+    """Measures the cells of training methods; every cell is a training run in its own folder.
 
     A run that was stopped is resumed when its cell is measured again.
 
