@@ -6,9 +6,11 @@ from rich.text import Text
 
 from laplaceconfidence.auditing.verified_file import VERIFIED_LABEL
 from laplaceconfidence.cli.console import count, output
-from laplaceconfidence.confidence.verdict import FEWEST_AUDITED
+from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.records import AuditRun
 from laplaceconfidence.records.review_sample import REVIEW_SAMPLE
+
+FEWEST_AUDITED = SETTINGS.posterior.fewest_audited
 
 
 def tell_what_to_do(run: AuditRun) -> None:

@@ -19,9 +19,7 @@ from laplaceconfidence.confidence.node_weights import check_node_weights, self_s
 from laplaceconfidence.confidence.protocol import Evidence
 from laplaceconfidence.confidence.settings_search import (
     PAPER_NEIGHBORS,
-    first_neighbors,
     fitting_counts,
-    nested_normalized_graphs,
     settle_settings,
 )
 from laplaceconfidence.confidence.softmax import clipped_softmax
@@ -33,6 +31,7 @@ from laplaceconfidence.graph.affinity import (
     affinity_from_knn_graph,
     degrees,
     normalized,
+    normalized_graph,
     symmetric_affinity,
 )
 from laplaceconfidence.graph.neighborhood import Neighborhood
@@ -280,9 +279,11 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
             random_state=self.random_state,
         )
         self.search_, self.recall_ = neighbors.search, neighbors.recall
-        k = self._settle(lambda: nested_normalized_graphs(neighbors, counts), counts, codes, n_classes)
+        k = self._settle(
+            lambda: {k: normalized_graph(neighbors, k) for k in counts}, counts, codes, n_classes
+        )
         if k is not None and k < counts[-1]:
-            neighbors = first_neighbors(neighbors, k)
+            neighbors = neighbors.first(k)
         return symmetric_affinity(neighbors), neighbors.order
 
     def _settle(
