@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 
-_LARGEST_LOG_ODDS = 30.0  # that can be told from certainty in double precision
+_LARGEST_LOG_ODDS = 30.0  # above all log-odds that _EDGE allows
 _EDGE = 1e-12  # confidences are kept this far from 0 and 1
 _LEAST_VARIANCE = 1e-9
 _MOST_STEPS = 60  # bisection alone would need forty
