@@ -24,13 +24,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.semi_supervised import LabelSpreading
 
-from laplaceconfidence.confidence.cross_fitting import make_worlds
-from laplaceconfidence.confidence.feature_views import half_whitened
+from laplaceconfidence.confidence.held_out_folds import make_held_out_folds
 from laplaceconfidence.confidence.knn_vote import KNNVote
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
-from laplaceconfidence.confidence.linear_probe import fit_probe
 from laplaceconfidence.confidence.loss_mixture import GaussianLossMixture
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
+from laplaceconfidence.confidence.noise_aware.probes import fit_regression
+from laplaceconfidence.confidence.noise_aware.views import half_whitened
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.data.transitions import CIFAR10_ASYMMETRIC, DIGITS_ASYMMETRIC
@@ -96,14 +96,14 @@ def drawn_from(log_p: np.ndarray, truth: np.ndarray, rate: float, rng: np.random
 def out_of_fold_probabilities(features: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
     n_classes = int(labels.max()) + 1
     rng = np.random.default_rng(seed)
-    coordinates = half_whitened(features, None, n_jobs=None, rng=rng)
-    worlds = make_worlds(labels, 5, rng)
+    coordinates, _ = half_whitened(features, None, n_jobs=None, rng=rng)
+    folds = make_held_out_folds(labels, 5, rng)
     best, best_score = np.empty(0), -np.inf
     for l2 in (0.01, 0.03, 0.1):
-        probe = fit_probe(
-            coordinates, labels, worlds.heard_in_worlds(), n_classes, l2=l2, tol=1e-3, max_iter=100
+        probe = fit_regression(
+            coordinates, labels, folds.visible_without_folds(), n_classes, l2=l2, tol=1e-3, max_iter=100
         )
-        p = softmax(worlds.own(probe.logits(coordinates)).astype(np.float64), axis=1)
+        p = softmax(folds.at_own_fold(probe.logits(coordinates)).astype(np.float64), axis=1)
         score = np.log(p[np.arange(len(labels)), labels] + 1e-12).mean()
         if score > best_score:
             best, best_score = p, score

@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
-from laplaceconfidence.confidence.settings_search import ALPHAS, hidden_log_likelihood
+from laplaceconfidence.confidence.settings_search import ALPHAS, held_out_log_likelihood
 from laplaceconfidence.exceptions import InvalidInputError
 
 
@@ -74,7 +74,7 @@ def test_nothing_is_searched_where_nothing_is_auto(noisy_digits: tuple) -> None:
     assert (model.n_neighbors_, model.alpha_) == (5, 0.9)
 
 
-def test_too_few_labels_to_hide_any_take_the_papers_setting() -> None:
+def test_too_few_labels_to_hold_any_out_take_the_papers_setting() -> None:
     X = np.random.default_rng(0).normal(size=(8, 3))
     model = LaplaceConfidence("auto", "auto").fit(X, [0, 1] * 4)
     assert (model.n_neighbors_, model.alpha_) == (7, 0.99)
@@ -96,13 +96,13 @@ def test_the_scale_of_a_solution_does_not_matter() -> None:
     rng = np.random.default_rng(0)
     solution, codes = rng.random((50, 4)), rng.integers(0, 4, 50)
     np.testing.assert_allclose(
-        hidden_log_likelihood(solution, codes), hidden_log_likelihood(7 * solution, codes), rtol=1e-6
+        held_out_log_likelihood(solution, codes), held_out_log_likelihood(7 * solution, codes), rtol=1e-6
     )
 
 
-def test_a_better_solution_makes_hidden_labels_more_likely() -> None:
+def test_a_better_solution_makes_held_out_labels_more_likely() -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 4, 200)
     noise = rng.random((200, 4))
     good = noise + 2 * np.eye(4)[codes]
-    assert hidden_log_likelihood(good, codes).mean() > hidden_log_likelihood(noise, codes).mean()
+    assert held_out_log_likelihood(good, codes).mean() > held_out_log_likelihood(noise, codes).mean()

@@ -145,7 +145,7 @@ def test_it_is_a_scikit_learn_estimator(name: str) -> None:
         copy.set_params(no_such_setting=1)
 
 
-@pytest.mark.parametrize("name", ["knn-vote", "largest-component", "refined-cross-entropy"])
+@pytest.mark.parametrize("name", ["knn-vote", "largest-component", "noise-aware", "refined-cross-entropy"])
 def test_scikit_learn_has_no_complaint_about_those_that_take_features(name: str) -> None:
     refused = {} if name in USES_WEIGHTS else dict.fromkeys(CHECKS_OF_WEIGHTS, "refuses sample_weight")
     check_estimator(ESTIMATORS[name](), expected_failed_checks=refused)

@@ -1,4 +1,4 @@
-"""Confidences moved on the log-odds scale: to a wanted mean, toward other classes, to audited labels."""
+"""Confidences shifted on the log-odds scale: to a wanted mean, toward other classes, to audited labels."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from scipy.special import expit, logit
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 
-LEAST_SHRINKAGE, MOST_SHRINKAGE = 10.0, 100.0  # labels that the other classes' experience is worth
-RARE_SHARE = 0.1  # of the median class's labels
-_LARGEST_LOG_ODDS = 30.0
-_EDGE = 1e-12
+_LARGEST_LOG_ODDS = 30.0  # above all log-odds that _EDGE allows
+_EDGE = 1e-12  # confidences are kept this far from 0 and 1
+_LEAST_VARIANCE = 1e-9
 _MOST_STEPS = 60  # bisection alone would need forty
 _ARRIVED = 1e-9
+_PRIOR_COUNT = 0.5  # right and wrong labels that are added at the center: one-sided samples stay finite
+_SLOPE_PENALTY = 1.0
 
 
 def log_odds(confidence: FloatArray) -> FloatArray:
@@ -25,14 +26,25 @@ def log_odds(confidence: FloatArray) -> FloatArray:
 
 
 def shifted_to_mean(confidence: FloatArray, groups: IntArray, means: FloatArray) -> FloatArray:
-    """Confidences whose log-odds are shifted, by group, so that every group has its wanted mean.
+    """Confidences whose log-odds are shifted so that every group has its wanted mean.
 
-    The order inside a group does not change.
+    Parameters
+    ----------
+    confidence : ndarray of shape (n,)
+        Probabilities; their order inside a group does not change.
+    groups : ndarray of shape (n,)
+        Group of every sample, from 0.
+    means : ndarray of shape (groups,)
+        Wanted means.
+
+    Returns
+    -------
+    ndarray of shape (n,)
     """
     odds = log_odds(confidence)
     n_groups = len(means)
     sizes = np.maximum(np.bincount(groups, minlength=n_groups), 1)
-    wanted = np.clip(means, 1e-9, 1 - 1e-9)
+    wanted = np.clip(means, _ARRIVED, 1 - _ARRIVED)
     low, high = np.full(n_groups, -2 * _LARGEST_LOG_ODDS), np.full(n_groups, 2 * _LARGEST_LOG_ODDS)
     shift = np.zeros(n_groups)
     for _ in range(_MOST_STEPS):
@@ -50,33 +62,57 @@ def shifted_to_mean(confidence: FloatArray, groups: IntArray, means: FloatArray)
     return result
 
 
-def shrunk_by_class(confidence: FloatArray, codes: IntArray, n_classes: int) -> FloatArray:
-    """Confidences in which small classes lean on what is known about the others.
+def shrunk_by_class(
+    confidence: FloatArray, codes: IntArray, n_classes: int, limits: tuple[float, float]
+) -> FloatArray:
+    """Confidences whose mean per class is drawn to the overall mean, the more the smaller the class is.
 
-    Empirical Bayes: the mean confidence of a class with n labels is drawn to the overall mean as if k labels
-    stood behind the latter; k = (variance inside classes) / (variance between them), kept within 10..100. A
-    class of five is therefore judged mostly by the rest, a class of thousands by itself.
+    Empirical Bayes: the overall mean counts as k further labels of every class, k = (variance inside classes)
+    / (variance between them), kept within ``limits``. The mean of a class of five depends mostly on the
+    others, that of a class of thousands on itself.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n,)
+        Probability that each label is right.
+    codes : ndarray of shape (n,)
+        Given labels.
+    n_classes : int
+        Number of classes.
+    limits : tuple of float
+        Smallest and largest k.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Confidences in the same order within every class.
     """
     sizes = np.bincount(codes, minlength=n_classes)
     overall = float(confidence.mean())
     means = np.bincount(codes, weights=confidence, minlength=n_classes) / np.maximum(sizes, 1)
     inside = overall * (1 - overall)
     between = float((sizes * (means - overall) ** 2).sum() / sizes.sum()) - inside * n_classes / sizes.sum()
-    strength = np.clip(inside / max(between, 1e-9), LEAST_SHRINKAGE, MOST_SHRINKAGE)
+    strength = np.clip(inside / max(between, _LEAST_VARIANCE), *limits)
     wanted = (sizes * means + strength * overall) / (sizes + strength)
     return shifted_to_mean(confidence, codes, wanted)
 
 
-def is_rare(codes: IntArray, n_classes: int) -> BoolArray:
-    """(C,) whether a class has less than a tenth of the labels that the median class has."""
+def is_rare(codes: IntArray, n_classes: int, share: float) -> BoolArray:
+    """(C,) whether a class has less than this ``share`` of the labels of the median class."""
     sizes = np.bincount(codes, minlength=n_classes)
-    rare: BoolArray = sizes < RARE_SHARE * np.median(sizes[sizes > 0])
+    rare: BoolArray = sizes < share * np.median(sizes[sizes > 0])
     return rare
 
 
 @dataclass(frozen=True, slots=True)
 class LogOddsCalibration:
-    """w -> sigmoid(slope * log-odds(w) + support_slope * log-odds(p_y) + offset)."""
+    """w -> sigmoid(slope * log-odds(w) + support_slope * log-odds(p_y) + offset).
+
+    Attributes
+    ----------
+    slope, offset, support_slope : float
+        Coefficients; ``support_slope`` is 0 where p_y is not used.
+    """
 
     slope: float
     offset: float
@@ -92,7 +128,7 @@ class LogOddsCalibration:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One way to move log-odds and what it costs: minus log-likelihood, plus a price a parameter."""
+    """A line on the log-odds scale and its cost: minus log-likelihood, plus a price per parameter."""
 
     slope: float
     offset: float
@@ -100,10 +136,23 @@ class _Line:
 
 
 def fit_calibration(confidence: FloatArray, right: BoolArray, *, trusted: bool) -> LogOddsCalibration:
-    """Platt scaling on verified labels: as they are, an offset, or offset and slope.
+    """Platt scaling on verified labels: the cheapest of no change, an offset, or offset and slope.
 
-    A parameter must pay for itself: by Schwarz's criterion where the confidence is ``trusted`` (a hundred
-    labels are too few to improve what is already right), by Akaike's where it is not.
+    Every parameter has a price: that of Schwarz's criterion where the confidence is ``trusted`` (a hundred
+    labels are too few to improve what is already right), that of Akaike's where it is not.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (m,)
+        Probability that each verified label is right.
+    right : ndarray of bool, shape (m,)
+        Whether it is.
+    trusted : bool
+        Whether the confidence needs strong evidence to be changed.
+
+    Returns
+    -------
+    LogOddsCalibration
     """
     best = min(_lines(confidence, right, trusted=trusted), key=lambda line: line.cost)
     return LogOddsCalibration(best.slope, best.offset)
@@ -112,11 +161,24 @@ def fit_calibration(confidence: FloatArray, right: BoolArray, *, trusted: bool) 
 def fit_calibration_of_both(
     confidence: FloatArray, support: FloatArray, right: BoolArray, *, trusted: bool
 ) -> LogOddsCalibration:
-    """Platt scaling of the optimistic reading w and the pessimistic one p_y, averaged on the log-odds scale.
+    """Platt scaling of the optimistic number w and the pessimistic one p_y, averaged on the log-odds scale.
 
-    Each reading is taken as it is, with an offset, and with offset and slope; all six weigh as much as the
-    verified labels make them likely, at the prices of ``fit_calibration``. Where a hundred labels cannot
-    decide between them, the average is closer than the best guess.
+    Each of the two is taken as it is, with an offset, and with offset and slope. The six lines are averaged
+    with weights exp(-cost), at the prices of ``fit_calibration``. Where a hundred labels cannot decide
+    between them, the average is closer than the best one (decision 4).
+
+    Parameters
+    ----------
+    confidence, support : ndarray of shape (m,)
+        w and p_y of the verified labels.
+    right : ndarray of bool, shape (m,)
+        Whether they are right.
+    trusted : bool
+        As in ``fit_calibration``.
+
+    Returns
+    -------
+    LogOddsCalibration
     """
     by_confidence = _lines(confidence, right, trusted=trusted)
     by_support = _lines(support, right, trusted=trusted)
@@ -136,12 +198,11 @@ def _lines(confidence: FloatArray, right: BoolArray, *, trusted: bool) -> list[_
     def loss(slope: float, offset: float) -> float:
         scores = slope * (odds - center) + center + offset
         fit = float((np.logaddexp(0, scores) - outcome * scores).sum())
-        # Half a wrong and half a right label at the center keep one-sided samples finite.
         at_center = center + offset
         return (
             fit
-            + 0.5 * float(np.logaddexp(0, at_center) + np.logaddexp(0, -at_center))
-            + 0.5 * (slope - 1) ** 2
+            + _PRIOR_COUNT * float(np.logaddexp(0, at_center) + np.logaddexp(0, -at_center))
+            + 0.5 * _SLOPE_PENALTY * (slope - 1) ** 2
         )
 
     by_offset = minimize(lambda theta: loss(1.0, theta[0]), [0.0], method="Nelder-Mead")

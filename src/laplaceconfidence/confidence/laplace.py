@@ -23,9 +23,7 @@ from laplaceconfidence.confidence.inputs import (
 from laplaceconfidence.confidence.protocol import EvidenceKind
 from laplaceconfidence.confidence.settings_search import (
     PAPER_NEIGHBORS,
-    first_neighbors,
     fitting_counts,
-    nested_normalized_graphs,
     settle_settings,
 )
 from laplaceconfidence.data.labels import MISSING
@@ -36,6 +34,7 @@ from laplaceconfidence.graph.affinity import (
     affinity_from_knn_graph,
     degrees,
     normalized,
+    normalized_graph,
     symmetric_affinity,
 )
 from laplaceconfidence.graph.neighborhood import Neighborhood
@@ -367,9 +366,11 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
             random_state=self.random_state,
         )
         self.search_, self.recall_ = neighbors.search, neighbors.recall
-        k = self._settle(lambda: nested_normalized_graphs(neighbors, counts), counts, codes, n_classes)
+        k = self._settle(
+            lambda: {k: normalized_graph(neighbors, k) for k in counts}, counts, codes, n_classes
+        )
         if k is not None and k < counts[-1]:
-            neighbors = first_neighbors(neighbors, k)
+            neighbors = neighbors.first(k)
         return symmetric_affinity(neighbors), neighbors.order
 
     def _settle(

@@ -1,8 +1,8 @@
 """The number of neighbors and alpha, chosen from the given labels alone.
 
-Part of the given labels is hidden, the rest is spread, and the pair under which the hidden ones are most
-likely is kept. No clean label is needed: what predicts given labels best also tells right from wrong best. It
-is a race over folds; a candidate that is clearly behind after one fold does not run in the next.
+Part of the given labels is held out, the rest is propagated, and the pair of settings under which the
+held-out ones are most likely is chosen. No clean label is needed. Candidates are compared fold by fold; one
+that is clearly worse than the best after a fold is not computed for the next.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ import numpy as np
 from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.confidence.cross_fitting import stratified_folds
+from laplaceconfidence.confidence.held_out_folds import clearly_worse, stratified_folds
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.graph.affinity import degrees, normalized, symmetric_affinity
-from laplaceconfidence.graph.neighbors import Neighbors
 from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import check_random_state
@@ -26,10 +24,9 @@ from laplaceconfidence.validation import check_random_state
 NEIGHBOR_COUNTS = (10, 20, 50, 100)
 ALPHAS = (0.5, 0.8, 0.9, 0.99)
 PAPER_NEIGHBORS, PAPER_ALPHA = 50, 0.99
-FEWEST_LABELS = 10  # below, nothing can be hidden and the paper's setting is taken
-_N_FOLDS = 5  # a fifth is hidden
+FEWEST_LABELS = 10  # below, nothing can be held out and the paper's setting is taken
+_N_FOLDS = 5  # a fifth is held out
 _FOLDS_RUN = 3
-_BEHIND = 2.0  # standard errors of the difference to the leader
 _SHARPNESS = (1.0, 2.0, 4.0, 8.0)
 _CHANCE = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9)
 _SOLVER_BYTES = 256 * 2**20
@@ -37,13 +34,11 @@ _SOLVER_BYTES = 256 * 2**20
 
 @dataclass(slots=True)
 class SettingsCandidate:
-    """One pair of settings and how likely it made the labels that were hidden from it."""
+    """One pair of settings and how likely it made the labels that were held out."""
 
     n_neighbors: int | None  # None for a graph that was passed in
     alpha: float
-    fold_scores: list[FloatArray] = field(
-        default_factory=list, repr=False
-    )  # log-likelihood of every hidden label
+    fold_scores: list[FloatArray] = field(default_factory=list, repr=False)  # log-likelihood per label
     chosen: bool = False
 
     @property
@@ -61,13 +56,13 @@ class SettingsCandidate:
 
 
 def fitting_counts(n_samples: int) -> list[int]:
-    """The numbers of neighbors to try where there are so many samples."""
+    """The numbers of neighbors to try on ``n_samples`` samples."""
     return sorted({min(k, n_samples - 1) for k in NEIGHBOR_COUNTS})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings to use, and the candidates they were chosen from, best first (none without a choice)."""
+    """The settings to use, and the candidates they were chosen from, best first (empty without a choice)."""
 
     n_neighbors: int | None
     alpha: float
@@ -112,51 +107,31 @@ def choose_settings(
 
     ``graphs`` maps the number of neighbors to the graph; ``codes`` are MISSING where there is no label.
     """
-    racing = [SettingsCandidate(k, alpha) for k in graphs for alpha in alphas]
-    everyone = list(racing)
+    remaining = [SettingsCandidate(k, alpha) for k in graphs for alpha in alphas]
+    everyone = list(remaining)
     folds = stratified_folds(codes, _N_FOLDS, rng)
-    with stage("settings", total=_FOLDS_RUN * len(racing)) as advance:
+    with stage("settings", total=_FOLDS_RUN * len(remaining)) as advance:
         for fold in range(_FOLDS_RUN):
-            hidden = np.flatnonzero((folds == fold) & (codes != MISSING))
-            if len(hidden) == 0:
+            held_out = np.flatnonzero((folds == fold) & (codes != MISSING))
+            if len(held_out) == 0:
                 continue
             visible = np.where(folds == fold, MISSING, codes)
-            for one in racing:
-                solution = _spread(graphs[one.n_neighbors], one.alpha, visible, n_classes, hidden, n_jobs)
-                one.fold_scores.append(hidden_log_likelihood(solution, codes[hidden]))
+            for one in remaining:
+                solution = _propagated(
+                    graphs[one.n_neighbors], one.alpha, visible, n_classes, held_out, n_jobs
+                )
+                one.fold_scores.append(held_out_log_likelihood(solution, codes[held_out]))
                 advance(1)
-            racing = _still_racing(racing)
-            if len(racing) == 1:
+            remaining = _not_clearly_worse(remaining)
+            if len(remaining) == 1:
                 break
-    # Who ran fewer folds was behind already; among the rest the mean decides.
+    # A candidate that was computed for fewer folds was clearly worse; among the rest the mean decides.
     ranked = sorted(everyone, key=lambda one: (len(one.fold_scores), one.score), reverse=True)
     ranked[0].chosen = True
     return ranked
 
 
-def nested_normalized_graphs(neighbors: Neighbors, counts: Sequence[int]) -> dict[int, sparse.csr_array]:
-    """Normalized graphs of the first k neighbors, for several k."""
-    return {k: normalized_graph(neighbors, k) for k in counts}
-
-
-def normalized_graph(neighbors: Neighbors, k: int) -> sparse.csr_array:
-    """The normalized graph of the first k neighbors."""
-    affinity = symmetric_affinity(first_neighbors(neighbors, k))
-    return normalized(affinity, degrees(affinity))
-
-
-def first_neighbors(neighbors: Neighbors, k: int) -> Neighbors:
-    """The k most similar neighbors of every sample."""
-    return Neighbors(
-        np.ascontiguousarray(neighbors.indices[:, :k]),
-        np.ascontiguousarray(neighbors.similarities[:, :k]),
-        neighbors.search,
-        neighbors.recall,
-        neighbors.order,
-    )
-
-
-def hidden_log_likelihood(solution: FloatArray, codes: IntArray) -> FloatArray:
+def held_out_log_likelihood(solution: FloatArray, codes: IntArray) -> FloatArray:
     """Log-likelihood (n,) of labels under a solution (n, C) whose sharpness and share of chance fit best.
 
     Settings differ in the scale of their solutions; two fitted numbers take that out of the comparison.
@@ -177,7 +152,7 @@ def hidden_log_likelihood(solution: FloatArray, codes: IntArray) -> FloatArray:
     return best
 
 
-def _spread(
+def _propagated(
     graph: sparse.csr_array,
     alpha: float,
     codes: IntArray,
@@ -199,12 +174,8 @@ def _spread(
     return solution
 
 
-def _still_racing(racing: list[SettingsCandidate]) -> list[SettingsCandidate]:
-    leader = max(racing, key=lambda one: one.score)
-    ahead = np.concatenate(leader.fold_scores)
-    kept = []
-    for one in racing:
-        gap = ahead - np.concatenate(one.fold_scores)
-        if one is leader or gap.mean() <= _BEHIND * gap.std() / np.sqrt(len(gap)):
-            kept.append(one)
-    return kept
+def _not_clearly_worse(remaining: list[SettingsCandidate]) -> list[SettingsCandidate]:
+    """The candidates that are not clearly worse than the best one."""
+    leading = max(remaining, key=lambda one: one.score)
+    best = np.concatenate(leading.fold_scores)
+    return [one for one in remaining if not clearly_worse(np.concatenate(one.fold_scores), best)]

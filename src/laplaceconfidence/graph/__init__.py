@@ -1,1 +1,1 @@
-"""The k-nearest-neighbor graph: who is close to whom, and how much each says to the other."""
+"""The k-nearest-neighbor graph: neighbors, affinities and normalized weights."""

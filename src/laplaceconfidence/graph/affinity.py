@@ -1,4 +1,4 @@
-"""How much neighbors say to each other: a symmetric, weighted graph and its normalized form."""
+"""The symmetric, weighted graph of neighbors and its normalized form."""
 
 from __future__ import annotations
 
@@ -22,22 +22,36 @@ def symmetric_affinity(neighbors: Neighbors) -> sparse.csr_array:
         n, k = neighbors.indices.shape
         weights = np.maximum(neighbors.similarities, 0).ravel()
         columns = neighbors.indices.astype(np.int32).ravel()
-        if (speaking := weights > 0).all():
+        if (similar := weights > 0).all():
             row_ends = np.arange(0, n * k + 1, k, dtype=np.int32)
         else:
-            row_ends = np.concatenate([[0], np.cumsum(speaking.reshape(n, k).sum(axis=1))]).astype(np.int32)
-            weights, columns = weights[speaking], columns[speaking]
+            row_ends = np.concatenate([[0], np.cumsum(similar.reshape(n, k).sum(axis=1))]).astype(np.int32)
+            weights, columns = weights[similar], columns[similar]
         return _symmetric(sparse.csr_array((weights, columns, row_ends), shape=(n, n)))
 
 
 def affinity_from_knn_graph(
     knn_graph: Any, n_samples: int, *, kind: str = "similarity", dtype: Any = np.float32
 ) -> sparse.csr_array:
-    """The symmetric affinity of a neighbor graph the user brings.
+    """The symmetric affinity of a neighbor graph that was passed in.
 
-    ``kind`` says what its stored values are: "similarity", "cosine_distance" (turned into 1 - d) or any other
-    "distance" (turned into exp(-d^2 / 2 s^2) with s the median stored distance). A stored zero is an edge
-    between equal points when the values are distances. The diagonal is dropped.
+    Parameters
+    ----------
+    knn_graph : scipy.sparse matrix or array of shape (n_samples, n_samples)
+        Non-negative, finite values; symmetric or not. The diagonal is dropped.
+    n_samples : int
+        Number of samples.
+    kind : {"similarity", "cosine_distance", "distance"}, default="similarity"
+        What the stored values are. A cosine distance d is turned into 1 - d, any other distance into
+        exp(-d^2 / 2 s^2) with s the median of the positive stored distances. Where the values are distances,
+        a stored zero is an edge between equal points.
+    dtype : dtype, default=numpy.float32
+        Precision of the result.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of shape (n_samples, n_samples)
+        The larger of the two entries for every pair.
     """
     check_choice(kind, "knn_graph_kind", GRAPH_KINDS)
     graph = _checked_graph(knn_graph, n_samples).astype(dtype, copy=True)
@@ -58,6 +72,12 @@ def normalized(affinity: sparse.csr_array, degree: FloatArray) -> sparse.csr_arr
     data = affinity.data * scale[affinity.indices]
     data *= np.repeat(scale, np.diff(affinity.indptr))
     return sparse.csr_array((data, affinity.indices, affinity.indptr), shape=affinity.shape)
+
+
+def normalized_graph(neighbors: Neighbors, k: int) -> sparse.csr_array:
+    """The normalized graph of the ``k`` most similar neighbors of every sample."""
+    affinity = symmetric_affinity(neighbors.first(k))
+    return normalized(affinity, degrees(affinity))
 
 
 def degrees(affinity: sparse.csr_array) -> FloatArray:

@@ -1,9 +1,9 @@
-"""Approximate neighbors through an inverted file (IVF) whose recall is measured, not hoped for.
+"""Approximate neighbors through an inverted file (IVF) whose recall is measured.
 
-Samples lie in cells around centers, and a query looks only into the cells nearest to it. Three things make
+Samples are in cells around centers, and a query is compared with the nearest cells only. Three things make
 this fast on a CPU: queries run in the order of their cells, so that a cell stays in the cache; wide features
 are searched along their first principal axes and only the candidates found there are compared in full; and
-a query looks into the fewest cells that reach the wanted recall on a sample of queries answered exactly.
+a query is compared with the fewest cells that reach the wanted recall on a sample answered exactly.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class InvertedFile:
             mean, axes, _ = principal_axes(points, n_axes)
             coarse = project(points, mean, axes)
         n, d = coarse.shape
-        # Finding the nearest cells costs n_cells a query, scanning them n / n_cells: both must grow slowly.
+        # Finding the nearest cells costs n_cells per query, scanning them n / n_cells: both must grow slowly.
         n_cells = max(1, int(500 * (n / 50_000) ** 0.6))
         centers = faiss.IndexFlatL2(d)
         index = faiss.IndexIVFFlat(centers, d, n_cells, faiss.METRIC_L2)
@@ -136,7 +136,7 @@ def approximate_neighbors(
 
 
 def without_self(rows: IntArray, indices: IntArray, similarities: FloatArray) -> tuple[IntArray, FloatArray]:
-    """One entry less a row: the sample itself or, where duplicates crowded it out, the last one."""
+    """One entry less per row: without the sample itself or, where duplicates crowded it out, the last one."""
     kept = indices != rows[:, None]
     kept[kept.all(axis=1), -1] = False
     shape = len(rows), indices.shape[1] - 1

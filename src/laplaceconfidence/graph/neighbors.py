@@ -1,10 +1,10 @@
-"""Who is close to whom: the k most similar samples of every sample, exactly or through an inverted file."""
+"""The k most similar samples of every sample, found exactly or through an inverted file."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import faiss
@@ -25,13 +25,35 @@ IVF_FROM = 20_000  # samples; below, the exact search takes about as long
 
 @dataclass(frozen=True, slots=True)
 class Neighbors:
-    """The neighbors of every sample, most similar first; the sample itself is never among them."""
+    """The neighbors of every sample, most similar first; the sample itself is never among them.
 
-    indices: IntArray  # (n, k), -1 where fewer than k were found
-    similarities: FloatArray  # (n, k) inner products of the unit vectors, -inf where indices are -1
+    Attributes
+    ----------
+    indices : ndarray of int64, shape (n, k)
+        Row numbers of the neighbors, -1 where fewer than k were found.
+    similarities : ndarray of shape (n, k)
+        Inner products of the unit vectors, -inf where ``indices`` are -1.
+    search : {"exact", "ivf"}
+        The search that was used.
+    recall : float
+        Share of the true neighbors that was found, measured on a sample (1 for an exact search).
+    order : ndarray of int64, shape (n,), or None
+        A numbering of the samples in which neighbors are near each other, if one is known.
+    """
+
+    indices: IntArray
+    similarities: FloatArray
     search: Literal["exact", "ivf"]
-    recall: float  # share of the true neighbors found, measured on a sample (1 for an exact search)
-    order: IntArray | None = None  # (n,) a numbering in which neighbors are near each other, if known
+    recall: float
+    order: IntArray | None = None
+
+    def first(self, k: int) -> Neighbors:
+        """The ``k`` most similar neighbors of every sample, out of those that were found."""
+        return replace(
+            self,
+            indices=np.ascontiguousarray(self.indices[:, :k]),
+            similarities=np.ascontiguousarray(self.similarities[:, :k]),
+        )
 
 
 def fitting_neighbor_count(n_neighbors: Any, n_samples: int, parameter: str = "n_neighbors") -> int:
@@ -60,8 +82,25 @@ def find_neighbors(
 ) -> Neighbors:
     """The ``n_neighbors`` most similar other samples of every sample, by inner product.
 
-    ``search`` is "exact", "ivf", or "auto": IVF from 20,000 samples on. Similarities come in the precision of
-    the features; the search itself runs in float32.
+    Parameters
+    ----------
+    unit_features : ndarray of shape (n, d)
+        Rows of unit length. Similarities come in their precision; the search itself runs in float32.
+    n_neighbors : int
+        Neighbors per sample, at most n - 1.
+    search : {"auto", "exact", "ivf"}, default="auto"
+        Exact, through an inverted file, or "auto": through an inverted file from 20,000 samples on.
+    target_recall : float, default=0.95
+        Share of the true neighbors that an inverted file must find, measured on a sample.
+    n_jobs : int or None, default=None
+        Threads; ``None`` and -1 use every core.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the inverted file.
+
+    Returns
+    -------
+    Neighbors
+        Most similar first.
     """
     check_choice(search, "search", SEARCHES)
     check_integer(n_neighbors, "n_neighbors", minimum=1, maximum=len(unit_features) - 1)
@@ -85,7 +124,26 @@ def find_neighbors(
 def nearest_among(
     unit_queries: FloatArray, unit_features: FloatArray, n_neighbors: int, *, n_jobs: int | None = None
 ) -> tuple[IntArray, FloatArray]:
-    """The ``n_neighbors`` of ``unit_features`` most similar to each query, and how similar they are."""
+    """The samples most similar to each query, by an exact search.
+
+    Parameters
+    ----------
+    unit_queries : ndarray of shape (m, d)
+        Queries, rows of unit length.
+    unit_features : ndarray of shape (n, d)
+        Samples, rows of unit length.
+    n_neighbors : int
+        Samples per query; at most n are returned.
+    n_jobs : int or None, default=None
+        Threads; ``None`` and -1 use every core.
+
+    Returns
+    -------
+    indices : ndarray of int64, shape (m, k)
+        Row numbers of the samples, most similar first.
+    similarities : ndarray of float32, shape (m, k)
+        Their inner products with the query.
+    """
     queries = np.ascontiguousarray(unit_queries, dtype=np.float32)
     points = np.ascontiguousarray(unit_features, dtype=np.float32)
     with limited_threads(thread_count(n_jobs)), stage("neighbors", total=len(queries)) as advance:

@@ -12,8 +12,8 @@ from rich.text import Text
 from laplaceconfidence.auditing.explain import asks_neighbors
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.verified_file import VERIFIED_LABEL
+from laplaceconfidence.cli.audit.verified import FEWEST_AUDITED
 from laplaceconfidence.cli.console import count, notices, output, plain_table, shown
-from laplaceconfidence.confidence.verdict import FEWEST_AUDITED
 from laplaceconfidence.data.image_files import BadImage
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records import AuditRun

@@ -13,11 +13,13 @@ from laplaceconfidence.auditing.evidence import default_estimator
 from laplaceconfidence.auditing.verified import learns_from_verified
 from laplaceconfidence.auditing.verified_file import read_verified
 from laplaceconfidence.cli.console import count, notices
+from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.confidence.registry import ESTIMATORS
-from laplaceconfidence.confidence.verdict import FEWEST_AUDITED
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
+
+FEWEST_AUDITED = SETTINGS.posterior.fewest_audited
 
 
 @dataclass(frozen=True, slots=True, eq=False)

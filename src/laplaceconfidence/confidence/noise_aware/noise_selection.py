@@ -1,4 +1,7 @@
-"""Which noise the data support: the likelihood of held-out given labels decides between the candidates."""
+"""Which kind of noise the given labels support: held-out log-likelihood decides between the candidates.
+
+With one exception: little symmetric noise must be clearly more likely where other candidates find much.
+"""
 
 from __future__ import annotations
 
@@ -8,49 +11,57 @@ from dataclasses import dataclass
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.confidence.cross_fitting import stratified_folds
-from laplaceconfidence.confidence.evidence_pool import (
+from laplaceconfidence.confidence.held_out_folds import clearly_worse, stratified_folds
+from laplaceconfidence.confidence.noise_aware.noise_model import (
     Pool,
     PooledRows,
     fit_alternating_pool,
     fit_full_pool,
     fit_symmetric_pool,
 )
-from laplaceconfidence.confidence.transition import (
-    TINY,
+from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
+from laplaceconfidence.confidence.noise_aware.transition import (
     fit_transition,
     is_diagonal_dominant,
     posterior,
     uniform_noise,
 )
 
-FULL_UP_TO = 50  # classes; above, T is fitted by EM, apart from the weights
-ENTRIES_FOR_FITTING = 1_200_000  # rows x classes; more do not change so few parameters
-ROWS_FOR_FITTING = 12_000
-LARGE_CLASSES = 500  # labels a class on average, from which the prior on T hardly matters
-LESS_NOISE = 0.04  # a symmetric T that claims so much less noise than the others must win clearly
-STANDARD_ERRORS = 2.0
-_LIGHT_PRIOR = 2.0
-_WEAK_PRIOR = 10.0
-_STRONG_PRIOR = 500.0
-_UNEVEN = 0.1  # total variation between the labels' shares and even ones above which both bases are tried
+SELECTION = SETTINGS.selection
+TINY = SETTINGS.noise_model.tiny
 
 
 @dataclass(frozen=True, slots=True)
 class PoolCandidate:
-    """One reading of the noise and how likely it makes given labels that T was not fitted on."""
+    """A pool under one kind of noise, and how likely it makes given labels that T was not fitted on.
+
+    Attributes
+    ----------
+    kind : str
+        "symmetric", "proportional", "full", "sparse" or "shrunk".
+    pool : Pool
+        Weights, biases and noise.
+    held_out : ndarray of shape (labels,)
+        Log-likelihood of every given label.
+    noise_rate : float
+        Expected share of wrong labels.
+    admissible : bool
+        Whether the diagonal of T is dominant; if not, classes were renamed.
+    """
 
     kind: str
     pool: Pool
-    held_out: FloatArray  # (n,) log-likelihood of every label
+    held_out: FloatArray
     noise_rate: float
     admissible: bool
 
     @property
     def score(self) -> float:
+        """Mean log-likelihood per label."""
         return float(self.held_out.mean())
 
     def summary(self) -> dict[str, float | str | bool]:
+        """What ``rounds_`` reports of a candidate."""
         return {
             "noise_model": self.kind,
             "held_out_log_likelihood": self.score,
@@ -66,16 +77,17 @@ def choose_pool(
     candidates: IntArray | None,
     rng: np.random.Generator,
 ) -> tuple[PoolCandidate, list[PoolCandidate]]:
-    """The best-supported pool of evidence arrays (n, R), labels all given, and everything that was tried."""
+    """The best-supported pool of evidence arrays (n, R) about labeled samples, and all that were tried."""
     everyone = PooledRows(np.stack(evidence).astype(np.float64), codes, n_classes, candidates)
     rows = _some_rows(everyone, rng)
     halves = stratified_folds(codes, 2, rng)
-    shares = (np.bincount(codes, minlength=n_classes) + 0.5) / (len(codes) + 0.5 * n_classes)
+    counted = np.bincount(codes, minlength=n_classes) + SELECTION.share_count
+    shares = counted / (len(codes) + SELECTION.share_count * n_classes)
     even = np.full(n_classes, 1 / n_classes)
     tried: list[PoolCandidate] = []
 
     bases = {"symmetric": even}
-    if np.abs(shares - even).sum() / 2 > _UNEVEN:
+    if np.abs(shares - even).sum() / 2 > SELECTION.uneven:
         bases["proportional"] = shares
     for kind, base in bases.items():
         pool, _ = fit_symmetric_pool(rows, base)
@@ -83,25 +95,28 @@ def choose_pool(
     simplest = max(tried, key=lambda one: one.score)
     base = bases[simplest.kind]
 
-    fit = fit_full_pool if n_classes <= FULL_UP_TO else fit_alternating_pool
-    prior = _WEAK_PRIOR * uniform_noise(0.3, base) + min(0.5 * n_classes, 5.0) * base
+    many = n_classes > SETTINGS.classes.many_above
+    fit = fit_alternating_pool if many else fit_full_pool
+    cells = min(SELECTION.full_cell_count * n_classes, SELECTION.full_most_cell_counts)
+    prior = SELECTION.full_count * uniform_noise(SELECTION.full_rate, base) + cells * base
     full = _best_start(fit, rows, simplest.pool, prior, base)
     tried.append(_candidate("full", full, everyone, prior, halves))
     found = tried[-1]
-    many = n_classes > FULL_UP_TO
-    # With many classes every fit is dear: smoothing less, or more, is tried only where it may help.
-    if len(codes) < LARGE_CLASSES * n_classes and not (many and _clearly_behind(found, simplest)):
+    # With many classes every fit costs much: less or more smoothing is tried only where it may help.
+    if len(codes) < SELECTION.sparse_below * n_classes and not (
+        many and clearly_worse(found.held_out, simplest.held_out)
+    ):
         # Smoothing costs small classes more likelihood than the noise they have: try nearly none as well.
-        light = _LIGHT_PRIOR * uniform_noise(0.1, base) + 0.05 * base * n_classes
-        sparse = fit(rows, full, light)
-        tried.append(_candidate("sparse", sparse, everyone, light, halves))
-    if not (many and _clearly_behind(simplest, found)):
-        rate = min(max(_marginal_rate(found), 0.02), 0.97)
-        center = uniform_noise(rate, base)
-        halfway = Pool(full.weights, full.bias, 0.5 * full.transition + 0.5 * center)
-        strong = _STRONG_PRIOR * min(1.0, 10 / n_classes)
-        shrunk = fit(rows, halfway, strong * center)
-        tried.append(_candidate("shrunk", shrunk, everyone, strong * center, halves))
+        light = SELECTION.sparse_count * uniform_noise(SELECTION.sparse_rate, base)
+        light = light + SELECTION.sparse_cell_count * base * n_classes
+        tried.append(_candidate("sparse", fit(rows, full, light), everyone, light, halves))
+    if not (many and clearly_worse(simplest.held_out, found.held_out)):
+        rate = found.noise_rate * n_classes / max(1, n_classes - 1)
+        center = uniform_noise(min(max(rate, SELECTION.least_noise), SELECTION.most_noise), base)
+        part = SELECTION.shrunk_start
+        halfway = Pool(full.weights, full.bias, part * full.transition + (1 - part) * center)
+        strong = SELECTION.shrunk_count * min(1.0, SELECTION.shrunk_classes / n_classes) * center
+        tried.append(_candidate("shrunk", fit(rows, halfway, strong), everyone, strong, halves))
     return _winner(tried), tried
 
 
@@ -112,10 +127,10 @@ def _best_start(
     prior: FloatArray,
     base: FloatArray,
 ) -> Pool:
-    """The likelihood under a full T has several tops: climb from little and from much noise."""
+    """The likelihood under a full T has several maxima: climb from little and from much noise."""
     found = 1 - float(simplest.transition.diagonal().mean())
     best, best_value = simplest, -np.inf
-    for rate in (0.2, max(0.5, min(found, 0.97))):
+    for rate in (SELECTION.little_noise, max(SELECTION.much_noise, min(found, SELECTION.most_noise))):
         start = Pool(simplest.weights, simplest.bias, uniform_noise(rate, base))
         pool = fit(rows, start, prior)
         p = pool.probabilities(list(rows.evidence), rows.candidates)
@@ -129,11 +144,12 @@ def _best_start(
 def _candidate(
     kind: str, pool: Pool, rows: PooledRows, prior_counts: FloatArray | None, halves: IntArray
 ) -> PoolCandidate:
+    """The log-likelihood of every label under T as fitted on the other half of the labels."""
     p = pool.probabilities(list(rows.evidence), rows.candidates)
     posteriors, chance = posterior(p, pool.transition, rows.codes, rows.candidates)
     rate = 1 - float(posteriors[np.arange(len(rows.codes)), rows.own_column].mean())
     row_counts = rows.class_sums(posteriors)
-    if prior_counts is None:  # a handful of parameters: what they gain by having seen the labels is nothing
+    if prior_counts is None:  # with so few parameters, having seen the labels gains next to nothing
         held_out = np.log(chance + TINY)
     else:
         held_out = np.empty(len(rows.codes))
@@ -147,11 +163,6 @@ def _candidate(
     return PoolCandidate(kind, pool, held_out, rate, is_diagonal_dominant(pool.transition, row_counts))
 
 
-def _clearly_behind(one: PoolCandidate, leader: PoolCandidate) -> bool:
-    gap = leader.held_out - one.held_out
-    return bool(gap.mean() > STANDARD_ERRORS * gap.std() / np.sqrt(len(gap)))
-
-
 def _winner(tried: list[PoolCandidate]) -> PoolCandidate:
     """The most likely one; little noise, where others find much, must be clearly more likely."""
     admissible = [one for one in tried if one.admissible] or tried[:1]
@@ -159,21 +170,16 @@ def _winner(tried: list[PoolCandidate]) -> PoolCandidate:
     rivals = [one for one in admissible if one.kind in ("full", "sparse", "shrunk")]
     if best.kind in ("symmetric", "proportional") and rivals:
         rival = max(rivals, key=lambda one: one.score)
-        gain = best.held_out - rival.held_out
-        unclear = gain.mean() < STANDARD_ERRORS * gain.std() / np.sqrt(len(gain))
-        if rival.noise_rate - best.noise_rate > LESS_NOISE and unclear:
+        finds_more = rival.noise_rate - best.noise_rate > SELECTION.less_noise
+        if finds_more and not clearly_worse(rival.held_out, best.held_out):
             return rival
     return best
 
 
-def _marginal_rate(candidate: PoolCandidate) -> float:
-    n_classes = len(candidate.pool.bias)
-    return candidate.noise_rate * n_classes / max(1, n_classes - 1)
-
-
 def _some_rows(rows: PooledRows, rng: np.random.Generator) -> PooledRows:
+    """The rows that a pool is fitted on: so few parameters do not gain from more."""
     n = len(rows.codes)
-    most = min(ROWS_FOR_FITTING, ENTRIES_FOR_FITTING // rows.evidence.shape[2])
+    most = min(SELECTION.rows_for_fitting, SELECTION.entries_for_fitting // rows.evidence.shape[2])
     if n <= most:
         return rows
     kept = np.sort(rng.choice(n, most, replace=False))

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from laplaceconfidence.confidence.evidence_pool import Pool
-from laplaceconfidence.confidence.local_noise import Doubt, measure_doubt, read_local_noise
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
+from laplaceconfidence.confidence.noise_aware.local_noise import Disagreement, measure_disagreement
+from laplaceconfidence.confidence.noise_aware.noise_model import Pool
+from laplaceconfidence.confidence.noise_aware.posterior import local_noise_posterior
 from laplaceconfidence.data.instance_noise import draw_instance_labels
 from laplaceconfidence.evaluation.metrics import score_confidence
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
@@ -55,10 +56,10 @@ def test_outputs_fit_together_under_local_noise(mistaken_alike: tuple) -> None:
     np.testing.assert_allclose(model.expected_errors_.sum() / len(Y), model.noise_rate_, atol=1e-6)
     assert [step["won"] for step in model.rounds_].count(True) == 1
     assert model.rounds_[-1]["noise_model"] == "local"
-    assert model.rounds_[-1]["surest"] == model.doubt_.surest
+    assert model.rounds_[-1]["surest"] == model.disagreement_.surest
 
 
-def test_missing_labels_get_the_majority_of_their_place(mistaken_alike: tuple) -> None:
+def test_missing_labels_get_the_local_majority(mistaken_alike: tuple) -> None:
     labels, _ = mistaken_alike
     gone = np.random.default_rng(1).random(len(Y)) < 0.2
     model = fitted(X, np.where(gone, np.nan, labels))
@@ -67,7 +68,7 @@ def test_missing_labels_get_the_majority_of_their_place(mistaken_alike: tuple) -
     assert (model.transduction_[gone] == Y[gone]).mean() > 0.9
 
 
-def test_predicted_probabilities_may_be_the_evidence_that_is_read(mistaken_alike: tuple) -> None:
+def test_predicted_probabilities_may_be_the_selected_evidence(mistaken_alike: tuple) -> None:
     labels, alone = mistaken_alike
     sure = 0.6 * np.eye(10)[Y] + 0.4 * alone.label_distributions_.mean(axis=0)
     model = fitted(X, labels, pred_probs=sure)
@@ -84,7 +85,7 @@ def test_classes_that_overlap_everywhere_are_not_taken_for_noise(pull: float) ->
     labels = (shares < rng.random((3000, 1))).sum(axis=1)
     model = fitted(features, labels)
     assert model.noise_model_ != "local"
-    assert not model.doubt_.is_even
+    assert not model.disagreement_.is_even
 
 
 def test_confusion_of_what_looks_alike_stays_unidentified() -> None:
@@ -101,77 +102,83 @@ def test_confusion_of_what_looks_alike_stays_unidentified() -> None:
     assert model.noise_model_ != "local"
 
 
-def naive_doubt(chances: np.ndarray, codes: np.ndarray) -> tuple[float, float, float]:
+def naive_disagreement(chances: np.ndarray, codes: np.ndarray) -> tuple[float, float, float]:
     shares = []
     for part in (0.1, 0.2, 0.3, 0.4, 0.5):
-        doubted = []
+        differs = []
         for label in range(chances.shape[1]):
             members = [i for i in range(len(codes)) if chances[i].argmax() == label]
             members.sort(key=lambda i: -chances[i].max())
             kept = [i for place, i in enumerate(members) if (place + 0.5) / len(members) < part]
-            doubted += [codes[i] != label for i in kept]
-        shares.append(np.mean(doubted) if doubted else 0.0)
+            differs += [codes[i] != label for i in kept]
+        shares.append(np.mean(differs) if differs else 0.0)
     return min(shares), shares[-1], float(np.mean(chances.argmax(axis=1) != codes))
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(2, 5))
 @settings(max_examples=50, deadline=None)
-def test_doubt_is_that_of_a_naive_count(seed: int, n: int, n_classes: int) -> None:
+def test_disagreement_is_that_of_a_naive_count(seed: int, n: int, n_classes: int) -> None:
     rng = np.random.default_rng(seed)
     chances, codes = rng.dirichlet(np.ones(n_classes), n), rng.integers(0, n_classes, n)
-    doubt = measure_doubt(chances, codes)
-    expected = naive_doubt(chances, codes)
-    np.testing.assert_allclose((doubt.surest, doubt.surer_half, doubt.overall), expected)
-    assert 0 < doubt.standard_error <= 0.5
-    assert doubt.noise_rate <= doubt.overall
+    found = measure_disagreement(chances, codes)
+    expected = naive_disagreement(chances, codes)
+    np.testing.assert_allclose((found.surest, found.surer_half, found.overall), expected)
+    assert 0 < found.standard_error <= 0.5
+    assert found.noise_rate <= found.overall
 
 
 def test_few_labels_overrule_nothing() -> None:
-    few = Doubt(0.3, 0.33, 0.35, standard_error=0.1, every_class_leads=True)
-    many = Doubt(0.3, 0.33, 0.35, standard_error=0.01, every_class_leads=True)
+    few = Disagreement(0.3, 0.33, 0.35, standard_error=0.1, every_class_predicted=True)
+    many = Disagreement(0.3, 0.33, 0.35, standard_error=0.01, every_class_predicted=True)
     assert not few.overrules(0.0)
     assert many.overrules(0.1)
     assert not many.overrules(0.29)
 
 
-def test_doubt_that_is_no_noise_overrules_nothing() -> None:
-    assert not Doubt(0.55, 0.56, 0.6, 0.01, every_class_leads=True).overrules(0.0)  # no majority
-    assert not Doubt(0.02, 0.2, 0.3, 0.01, every_class_leads=True).overrules(0.0)  # in places: overlap
-    assert not Doubt(0.3, 0.31, 0.32, 0.01, every_class_leads=False).overrules(0.0)  # a class that hides
+@pytest.mark.parametrize(
+    "no_noise",
+    [
+        Disagreement(0.55, 0.56, 0.6, 0.01, every_class_predicted=True),  # no majority
+        Disagreement(0.02, 0.2, 0.3, 0.01, every_class_predicted=True),  # in places: overlap
+        Disagreement(0.3, 0.31, 0.32, 0.01, every_class_predicted=False),  # a class is never predicted
+    ],
+)
+def test_disagreement_that_is_no_noise_overrules_nothing(no_noise: Disagreement) -> None:
+    assert not no_noise.overrules(0.0)
 
 
 def test_a_class_that_features_cannot_find_is_not_taken_for_noise() -> None:
     chances = np.tile([0.7, 0.3], (1000, 1))
     codes = (np.arange(1000) % 10 < 3).astype(np.int64)
-    doubt = measure_doubt(chances, codes)
-    assert doubt.surest == pytest.approx(0.3, abs=0.03)
-    assert not doubt.every_class_leads
-    assert not doubt.overrules(0.0)
-    assert measure_doubt(np.where(codes[:, None] == [0, 1], 0.7, 0.3), codes).every_class_leads
+    found = measure_disagreement(chances, codes)
+    assert found.surest == pytest.approx(0.3, abs=0.03)
+    assert not found.every_class_predicted
+    assert not found.overrules(0.0)
+    assert measure_disagreement(np.where(codes[:, None] == [0, 1], 0.7, 0.3), codes).every_class_predicted
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 0.45))
 @settings(max_examples=25, deadline=None)
-def test_a_local_reading_has_the_rate_it_was_told(seed: int, rate: float) -> None:
+def test_a_local_posterior_has_the_rate_it_was_given(seed: int, rate: float) -> None:
     rng = np.random.default_rng(seed)
     evidence = [rng.normal(size=(80, 4)).astype(np.float32)]
     labels = rng.integers(-1, 4, 80)
     noise = 0.8 * np.eye(4) + 0.05
     pool = Pool(np.ones(1), np.zeros(4), noise)
-    reading, explained = read_local_noise(pool, evidence, rng.dirichlet(np.ones(4), 80), labels, rate)
+    result, explained = local_noise_posterior(pool, evidence, rng.dirichlet(np.ones(4), 80), labels, rate)
     assert 0 <= explained <= 1
-    np.testing.assert_allclose(1 - reading.confidence.mean(), rate, atol=1e-6)
-    np.testing.assert_allclose(reading.distributions.sum(axis=1), 1, atol=1e-9)
-    np.testing.assert_array_equal(reading.rows, np.flatnonzero(labels >= 0))
+    np.testing.assert_allclose(1 - result.confidence.mean(), rate, atol=1e-6)
+    np.testing.assert_allclose(result.distributions.sum(axis=1), 1, atol=1e-9)
+    np.testing.assert_array_equal(result.rows, np.flatnonzero(labels >= 0))
 
 
-def test_without_a_matrix_the_majority_of_the_place_decides() -> None:
+def test_without_a_matrix_the_local_majority_decides() -> None:
     chances = np.array([[0.6, 0.4, 0.0]] * 10).clip(1e-6)
     labels = np.array([0] * 6 + [1] * 4)
     pool = Pool(np.ones(1), np.zeros(3), np.eye(3))
-    reading, explained = read_local_noise(
+    result, explained = local_noise_posterior(
         pool, [np.log(chances).astype(np.float32)], chances, labels, noise_rate=0.4
     )
     assert explained == 0
-    assert (reading.distributions.argmax(axis=1) == 0).all()
-    assert reading.confidence[:6].min() > 0.5 > reading.confidence[6:].max()
+    assert (result.distributions.argmax(axis=1) == 0).all()
+    assert result.confidence[:6].min() > 0.5 > result.confidence[6:].max()

@@ -1,4 +1,4 @@
-"""The noise-aware estimator on the digits: what it finds, what it says, what it refuses."""
+"""The noise-aware estimator on the digits: what it finds and what it refuses."""
 
 import warnings
 from typing import Any
@@ -8,7 +8,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from laplaceconfidence.confidence.knn_vote import KNNVote
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
@@ -30,13 +29,6 @@ def with_noise(kind: str, rate: float, seed: int = 0) -> np.ndarray:
 def symmetric() -> tuple[np.ndarray, NoiseAwareConfidence]:
     given = with_noise("symmetric", 0.4)
     return given, NoiseAwareConfidence(n_jobs=1).fit(X, given)
-
-
-@parametrize_with_checks([NoiseAwareConfidence(n_jobs=1)])
-def test_scikit_learn_agrees_that_this_is_an_estimator(estimator: object, check: object) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LaplaceConfidenceWarning)
-        check(estimator)  # type: ignore[operator]
 
 
 def test_it_ranks_better_than_the_papers_setting_and_a_vote(symmetric: tuple) -> None:
@@ -186,6 +178,31 @@ def test_predicted_probabilities_join_as_evidence() -> None:
     assert roc_auc_score(given == Y, with_them.confidence_) > 0.98
     alone = NoiseAwareConfidence(n_jobs=1).fit(None, given, pred_probs=useful)
     assert roc_auc_score(given == Y, alone.confidence_) > 0.98
+
+
+def test_the_neighborhood_is_the_widest_graph_that_labels_were_propagated_over(symmetric: tuple) -> None:
+    _, model = symmetric
+    neighborhood = model.neighborhood_
+    assert len(neighborhood) == N
+    assert model.n_neighbors_ == 100
+    assert np.diff(neighborhood.weights.indptr).min() >= 100
+    found = neighborhood.of(0)
+    assert found.shares.sum() == pytest.approx(1)
+    assert (Y[found.rows[:5]] == Y[0]).all()
+    assert model.neighborhood_ is neighborhood
+    # S = D^-1/2 A D^-1/2 has the eigenvector sqrt(d) to the eigenvalue 1.
+    root_degrees = np.sqrt(np.asarray(neighborhood.similarities.sum(axis=1)).ravel())
+    np.testing.assert_allclose(neighborhood.weights @ root_degrees, root_degrees, rtol=1e-4)
+
+
+def test_without_a_graph_there_is_no_neighborhood_and_a_graph_that_was_passed_in_is_it() -> None:
+    given = with_noise("symmetric", 0.2)[:300]
+    useful = 0.7 * np.eye(10)[Y[:300]] + 0.03
+    alone = NoiseAwareConfidence(n_jobs=1).fit(None, given, pred_probs=useful)
+    assert alone.neighborhood_ is None
+    graph = LaplaceConfidence(8).fit(X[:300], given).affinity_
+    model = NoiseAwareConfidence(n_jobs=1).fit(None, given, knn_graph=graph)
+    np.testing.assert_allclose(model.neighborhood_.similarities.toarray(), graph.toarray(), rtol=1e-6)
 
 
 def test_a_graph_can_stand_in_for_features(symmetric: tuple) -> None:

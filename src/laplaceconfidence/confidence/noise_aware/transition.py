@@ -1,6 +1,6 @@
-"""The noise: T[z, y] is the probability that a sample of true class z was given the label y.
+"""The noise matrix: T[z, y] is the probability that a sample of true class z was given the label y.
 
-``candidates`` are those of candidate_classes.py.
+``candidates`` are those of ``candidates.py``.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 
-TINY = 1e-12
-_NO_GAIN = 1e-5  # nats a label below which EM has arrived
+NOISE_MODEL = SETTINGS.noise_model
 
 
 def uniform_noise(rate: float, base: FloatArray) -> FloatArray:
@@ -20,7 +20,7 @@ def uniform_noise(rate: float, base: FloatArray) -> FloatArray:
     return (1 - rate) * np.eye(n_classes) + rate * np.tile(base, (n_classes, 1))
 
 
-def chance_of_given(transition: FloatArray, codes: IntArray, candidates: IntArray | None) -> FloatArray:
+def probability_of_given(transition: FloatArray, codes: IntArray, candidates: IntArray | None) -> FloatArray:
     """(n, R) probability of the given label under every candidate class."""
     if candidates is None:
         return np.ascontiguousarray(transition.T)[codes]
@@ -31,9 +31,9 @@ def posterior(
     probabilities: FloatArray, transition: FloatArray, codes: IntArray, candidates: IntArray | None
 ) -> tuple[FloatArray, FloatArray]:
     """p(true class | x, given label) as (n, R) and p(given label | x) as (n,)."""
-    joint = probabilities * chance_of_given(transition, codes, candidates)
+    joint = probabilities * probability_of_given(transition, codes, candidates)
     evidence = joint.sum(axis=1)
-    joint /= np.maximum(evidence, TINY)[:, None]
+    joint /= np.maximum(evidence, NOISE_MODEL.tiny)[:, None]
     return joint, evidence
 
 
@@ -50,7 +50,7 @@ def pair_counts(
 
 
 def _cells(codes: IntArray, candidates: IntArray, n_classes: int) -> IntArray:
-    """(n, R) where given label and candidate meet in a table (given, true and "any other")."""
+    """(n, R) flat indices of given label and candidate in a table (given, true and "any other")."""
     return np.asarray(codes[:, None] * (n_classes + 1) + candidates)
 
 
@@ -74,9 +74,30 @@ def fit_transition(
     prior_counts: FloatArray,
     candidates: IntArray | None,
     start: FloatArray | None = None,
-    n_steps: int = 20,
+    n_steps: int = NOISE_MODEL.em_steps,
 ) -> FloatArray:
-    """EM for T with the class probabilities held fixed; ``prior_counts`` (C, C) are added to the counts."""
+    """EM for T with the class probabilities held fixed.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n, R)
+        Class probabilities of every sample.
+    codes : ndarray of shape (n,)
+        Given labels.
+    prior_counts : ndarray of shape (C, C)
+        Dirichlet counts that are added to the expected ones.
+    candidates : ndarray of shape (n, R) or None
+        The classes of the columns.
+    start : ndarray of shape (C, C) or None, default=None
+        T to start from; ``None`` starts from the prior.
+    n_steps : int, default=20
+        Steps; with candidates it may stop earlier.
+
+    Returns
+    -------
+    ndarray of shape (C, C)
+        T, rows sum to 1.
+    """
     transition = prior_counts / prior_counts.sum(axis=1, keepdims=True) if start is None else start
     if candidates is not None:
         cells = _cells(codes, candidates, len(transition))
@@ -91,29 +112,33 @@ def fit_transition(
 def _fit_many_classes(
     probabilities: FloatArray, cells: IntArray, prior_counts: FloatArray, by_given: FloatArray, n_steps: int
 ) -> FloatArray:
-    """The same EM on (given, true) tables, where a row's candidates lie close together in memory."""
+    """The same EM on (given, true) tables, where a row's candidates are close together in memory."""
     prior_counts = np.ascontiguousarray(prior_counts)
     last = -np.inf
     for _ in range(n_steps):
         joint = _with_any_other(by_given).take(cells)
         joint *= probabilities
-        evidence = np.maximum(joint.sum(axis=1), TINY)
+        evidence = np.maximum(joint.sum(axis=1), NOISE_MODEL.tiny)
         joint /= evidence[:, None]
         counts = _counts_at(cells, joint, len(by_given))
         counts += prior_counts
         by_given = counts / counts.sum(axis=0)
         value = float(np.log(evidence).mean())
-        if value - last < _NO_GAIN:
+        if value - last < NOISE_MODEL.least_em_gain:
             break
         last = value
     return np.ascontiguousarray(by_given.T)
 
 
-def is_diagonal_dominant(transition: FloatArray, row_counts: FloatArray, fewest: float = 30.0) -> bool:
-    """Whether the true label is about the most frequent one in every class that has enough samples to tell.
+def is_diagonal_dominant(transition: FloatArray, row_counts: FloatArray) -> bool:
+    """Whether the right label is about the most frequent one in every class with enough expected samples.
 
-    A matrix that breaks this has renamed the classes: likelihood alone cannot tell the names apart.
+    A matrix that is not has renamed the classes: likelihood alone cannot tell the names apart.
     """
-    counted = row_counts >= fewest
+    counted = row_counts >= NOISE_MODEL.fewest_for_dominance
     own = np.diag(transition)[counted]
-    return bool((own >= 0.5 * transition[counted].max(axis=1)).all()) if counted.any() else True
+    return (
+        bool((own >= NOISE_MODEL.dominance * transition[counted].max(axis=1)).all())
+        if counted.any()
+        else True
+    )

@@ -1,0 +1,125 @@
+"""Labels held out in folds, and the comparison of two estimates on labels that neither has seen.
+
+With fold f held out, nothing has seen a label of fold f. Soft targets that train a model with fold f held out
+must not have seen fold f either, nor the label of the sample they belong to: they come from models with *two*
+folds held out, f and the fold of the sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
+from laplaceconfidence.data.labels import MISSING
+
+STANDARD_ERRORS = 2.0  # the usual rule of thumb; not tuned
+
+
+def clearly_worse(
+    worse: FloatArray, better: FloatArray, *, most: float = np.inf, standard_errors: float = STANDARD_ERRORS
+) -> bool:
+    """Whether one estimate makes the same held-out labels clearly less likely than another.
+
+    Parameters
+    ----------
+    worse, better : ndarray of shape (n,)
+        Log-likelihood of every held-out label under each of the two estimates.
+    most : float, default=inf
+        Mean loss per label, in nats, that is clearly worse however large its standard error is.
+    standard_errors : float, default=2.0
+        Standard errors of the mean difference that a clear loss exceeds.
+
+    Returns
+    -------
+    bool
+        True if the mean loss exceeds the smaller of the two limits; a tie is not clearly worse.
+    """
+    loss = better - worse
+    return bool(loss.mean() > min(standard_errors * loss.std() / np.sqrt(len(loss)), most))
+
+
+def stratified_folds(codes: IntArray, n_folds: int, rng: np.random.Generator) -> IntArray:
+    """A fold for every sample, every class divided evenly; samples without a label are a class of their own.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Label codes, ``MISSING`` where there is no label.
+    n_folds : int
+        Number of folds.
+    rng : numpy.random.Generator
+        Draws the folds.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Fold numbers from 0 to ``n_folds - 1``.
+    """
+    folds = np.empty(len(codes), dtype=np.int64)
+    for code in np.unique(codes):
+        members = rng.permutation(np.flatnonzero(codes == code))
+        folds[members] = (np.arange(len(members)) + rng.integers(n_folds)) % n_folds
+    return folds
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutFolds:
+    """Which labels are visible with one fold or a pair of folds held out.
+
+    Attributes
+    ----------
+    folds : ndarray of shape (n,)
+        The fold of every sample.
+    n_folds : int
+        Number of folds.
+    labeled : ndarray of bool, shape (n,)
+        Whether the sample has a label.
+    """
+
+    folds: IntArray
+    n_folds: int
+    labeled: BoolArray
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """All pairs of different folds, in order."""
+        return list(combinations(range(self.n_folds), 2))
+
+    def visible_without_pairs(self) -> FloatArray:
+        """(n, pairs) 1 where a sample's label is visible with the pair of folds held out."""
+        visible = [(self.folds != f) & (self.folds != g) & self.labeled for f, g in self.pairs]
+        return np.stack(visible, axis=1).astype(np.float32)
+
+    def visible_without_folds(self) -> FloatArray:
+        """(n, folds) 1 where a sample's label is visible with the fold held out."""
+        return np.asarray(self.outside() & self.labeled[:, None], dtype=np.float32)
+
+    def outside(self) -> BoolArray:
+        """(n, folds) True where the sample is not in the fold."""
+        mask: BoolArray = self.folds[:, None] != np.arange(self.n_folds)
+        return mask
+
+    def pair_numbers(self) -> IntArray:
+        """(n, folds) number of the pair of the sample's fold and each fold; 0 (unused) at its own fold."""
+        table = np.zeros((self.n_folds, self.n_folds), dtype=np.int64)
+        for number, (f, g) in enumerate(self.pairs):
+            table[f, g] = table[g, f] = number
+        numbers: IntArray = table[self.folds]
+        return numbers
+
+    def mean_over_others(self, values: FloatArray) -> FloatArray:
+        """Mean of values (n, folds, R) over the folds that a sample is not in."""
+        kept = np.where(self.outside()[:, :, None], values, np.float32(0))
+        return np.asarray(kept.sum(axis=1) / np.float32(self.n_folds - 1))
+
+    def at_own_fold(self, values: FloatArray) -> FloatArray:
+        """Values (n, folds, ...) at every sample's own fold: with its own label held out."""
+        return np.asarray(values[np.arange(len(self.folds)), self.folds])
+
+
+def make_held_out_folds(codes: IntArray, n_folds: int, rng: np.random.Generator) -> HeldOutFolds:
+    """Stratified folds of labels ``codes`` (n,), ``MISSING`` where there is none."""
+    return HeldOutFolds(stratified_folds(codes, n_folds, rng), n_folds, codes != MISSING)

@@ -1,0 +1,5 @@
+"""The default estimator, which models the noise; ``docs/noise-aware.md`` has the method with its formulas."""
+
+from laplaceconfidence.confidence.noise_aware.estimator import NoiseAwareConfidence
+
+__all__ = ["NoiseAwareConfidence"]

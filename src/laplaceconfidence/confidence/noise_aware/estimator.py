@@ -1,0 +1,520 @@
+"""NoiseAwareConfidence: the default estimator, which models the noise and needs no tuning."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
+from laplaceconfidence.confidence.audited_labels import (
+    audited_column,
+    encode_audited,
+    labels_to_learn,
+    rows_as_mask,
+)
+from laplaceconfidence.confidence.decisions import ExpectedCurve, expected_curve, threshold_for_precision
+from laplaceconfidence.confidence.inputs import check_feature_vectors, check_given_labels
+from laplaceconfidence.confidence.noise_aware.candidates import widen
+from laplaceconfidence.confidence.noise_aware.posterior import (
+    LabelPosterior,
+    calibrate_posterior,
+    label_posterior,
+)
+from laplaceconfidence.confidence.noise_aware.prediction import NewSampleModel, Predictor
+from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool, select_pool
+from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
+from laplaceconfidence.confidence.noise_aware.transition import pair_counts
+from laplaceconfidence.confidence.noise_aware.views import FeatureViews, find_views
+from laplaceconfidence.confidence.probabilities import check_pred_probs
+from laplaceconfidence.confidence.protocol import EvidenceKind
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
+from laplaceconfidence.graph.affinity import GRAPH_KINDS
+from laplaceconfidence.graph.neighborhood import Neighborhood
+from laplaceconfidence.graph.neighbors import SEARCHES
+from laplaceconfidence.stages import StageTimer, observing, stage
+from laplaceconfidence.validation import (
+    check_choice,
+    check_integer,
+    check_random_state,
+    check_real,
+    must_be,
+)
+
+
+class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
+    """Probability that each given label is right, from held-out evidence and a model of the noise.
+
+    A linear probe and labels propagated over graphs give evidence about every sample that does not depend on
+    its own label. One likelihood of the given labels weights the evidence, calibrates it and fits the noise
+    T[z, y] = p(given y | true z); the posteriors then train better probes and graphs, with every label still
+    held out from the evidence about its own sample. Of these rounds of self-training, the latest one is used
+    that makes held-out given labels not clearly less likely than the best round does (two standard errors, at
+    most 0.005 nats per label). docs/noise-aware.md has the formulas.
+
+    Parameters
+    ----------
+    n_neighbors : int, sequence of int or "auto", default="auto"
+        Neighbors of a sample in each of the graphs. "auto" is (30, 100), or (10, 30) where classes have fewer
+        than 100 labels on average; above 50 classes one graph of 30.
+    n_components : int or None, default=None
+        Principal axes that are used; ``None`` uses up to 256.
+    n_rounds : int or "auto", default="auto"
+        Rounds of self-training, the first included; "auto" is 4, above 50 classes 2.
+    n_folds : int, default=5
+        Folds in which the given labels are held out, at least 3.
+    search : {"auto", "exact", "ivf"}, default="auto"
+        Exact neighbor search, an inverted file (approximate, fast), or "auto": the latter from 20,000 samples
+        on.
+    target_recall : float, default=0.9
+        Share of the true neighbors that an approximate search must find, measured on a sample.
+    knn_graph_kind : {"similarity", "cosine_distance", "distance"}, default="similarity"
+        What the values of a ``knn_graph`` passed to ``fit`` are.
+    missing_label : object, default=None
+        A value of ``y`` that means "no label", besides ``None``, NaN and the empty string.
+    n_jobs : int or None, default=None
+        Threads; ``None`` and -1 use every core.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed of the folds and of the approximate search.
+
+    Attributes
+    ----------
+    confidence_ : ndarray of shape (n,)
+        Probability that the given label is right, NaN where none was given.
+    label_distributions_ : ndarray of shape (n, C)
+        Probability of every class given features and label; rows sum to 1.
+    transduction_ : ndarray of shape (n,)
+        The most probable class.
+    classes_ : ndarray of shape (C,)
+        The classes, in the order of the columns.
+    cautious_confidence_ : ndarray of shape (n,)
+        Mean confidence over the rounds. Thresholds and curves count with it, so that no precision is promised
+        where the rounds disagree.
+    label_support_ : ndarray of shape (n,)
+        Probability that the evidence gives to the given label without having seen it: the pessimistic number.
+    noise_rate_ : float
+        Expected share of wrong labels.
+    noise_rate_bracket_ : tuple of float
+        Optimistic and pessimistic noise rate.
+    identifiable_ : bool
+        Whether the noise could be told from the overlap of the classes.
+    transition_matrix_ : ndarray of shape (C, C)
+        p(given | true), true classes in rows.
+    class_prior_ : ndarray of shape (C,)
+        Expected shares of the true classes.
+    expected_errors_ : ndarray of shape (C, C)
+        Expected number of wrong labels, by true class (rows) and given label.
+    rounds_ : list of dict
+        What every round tried, how likely it made held-out labels, and which step was selected ("won").
+    noise_model_ : str
+        The selected kind of noise: "symmetric", "proportional", "full", "sparse" or "shrunk"; "local" is
+        noise that the features predict, found by disagreement that is the same everywhere; "assumed" in a
+        fallback.
+    round_ : int
+        The selected step of ``rounds_``, from 1; 0 in a fallback.
+    disagreement_ : Disagreement or None
+        Share of labels that differ from what held-out evidence predicts, among its surest predictions and
+        among all; ``None`` above 50 classes, without a graph and in a fallback.
+    fallback_ : str or None
+        Why fixed weights and an assumed noise rate were used, if they were.
+    calibration_ : LogOddsCalibration or None
+        Slopes and offset learned from audited labels.
+    neighborhood_ : Neighborhood or None
+        Neighbors and weights of the widest graph; ``None`` without a graph.
+    n_neighbors_, search_, recall_ : int, str and float, or None
+        Neighbors of the widest graph, the search that was used and the recall it reached; ``None`` without
+        one.
+    residual_ : float or None
+        Largest true relative residual of the propagation; ``None`` without a graph.
+    timings_ : dict of str to float
+        Seconds by stage.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> y[0] = 7                                          # a wrong label
+    >>> NoiseAwareConfidence().fit(X, y).confidence_.argmin()
+    np.int64(0)
+    """
+
+    evidence: ClassVar[EvidenceKind] = "features"
+
+    def __init__(
+        self,
+        n_neighbors: str | int | Sequence[int] = "auto",
+        n_components: int | None = None,
+        *,
+        n_rounds: int | str = "auto",
+        n_folds: int = 5,
+        search: str = "auto",
+        target_recall: float = 0.9,
+        knn_graph_kind: str = "similarity",
+        missing_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.n_components = n_components
+        self.n_rounds = n_rounds
+        self.n_folds = n_folds
+        self.search = search
+        self.target_recall = target_recall
+        self.knn_graph_kind = knn_graph_kind
+        self.missing_label = missing_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        knn_graph: Any = None,
+        pred_probs: Any = None,
+        audited: Any = None,
+        audited_at_random: Collection[int] | None = None,
+        **unsupported: Any,
+    ) -> Self:
+        """Estimate the confidence of every label of ``y``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d) or None
+            Features; ``None`` if a ``knn_graph`` or ``pred_probs`` is passed.
+        y : array-like of shape (n,)
+            Given labels.
+        knn_graph : scipy.sparse matrix of shape (n, n) or None, default=None
+            Replaces the graphs made from ``X``.
+        pred_probs : array-like of shape (n, C) or None, default=None
+            Further evidence: probabilities predicted by models that did not train on the sample.
+        audited : mapping of int to label, array-like of shape (n,) or None, default=None
+            Labels that a person has verified, by row or as a column with gaps. They are certain, and 50 or
+            more calibrate the others.
+        audited_at_random : collection of int or None, default=None
+            Rows among ``audited`` that were drawn at random, if not all were: only these calibrate the
+            others.
+        **unsupported : None
+            ``sample_weight`` is not supported: anything but ``None`` is refused.
+
+        Returns
+        -------
+        NoiseAwareConfidence
+            The fitted estimator.
+        """
+        _refuse(unsupported)
+        self._check_settings()
+        rng = check_random_state(self.random_state)
+        timer = StageTimer()
+        with observing(timer):
+            if y is None:
+                raise InvalidInputError(
+                    "NoiseAwareConfidence requires y to be passed, but the target y is None."
+                )
+            features = None if X is None else self._checked_features(X)
+            given, verified = self._encode(y, audited, None if features is None else len(features))
+            n_classes = len(self.classes_)
+            probabilities = (
+                None if pred_probs is None else check_pred_probs(pred_probs, len(given), n_classes)
+            )
+            views = self._find_views(features, knn_graph, given, rng, needed=probabilities is None)
+            selected = select_pool(
+                views,
+                probabilities,
+                given,
+                verified,
+                n_classes,
+                n_rounds=self._round_count(),
+                n_folds=self.n_folds,
+                rng=rng,
+            )
+            with stage("confidence"):
+                found = label_posterior(selected, views, given, n_classes)
+                noise = calibrate_posterior(
+                    found.posterior,
+                    found.cautious,
+                    given,
+                    verified,
+                    n_classes,
+                    fallback=selected.fallback is not None,
+                    at_random=rows_as_mask(audited_at_random, len(given), "audited_at_random"),
+                )
+                self.calibration_ = noise.calibration
+                self.identifiable_ = noise.identifiable
+                self.noise_rate_, self.noise_rate_bracket_ = noise.noise_rate, noise.bracket
+                self._keep(found, noise.cautious, selected, given, verified)
+        self.residual_ = None if views.graphs is None else views.propagate.residual
+        self.timings_ = timer.seconds
+        self._graphs = views.graphs
+        self._fitted_with_pred_probs = probabilities is not None
+        self._predictor = self._make_predictor(views, selected, found, labels_to_learn(given, verified))
+        self._warn_if_unidentified()
+        return self
+
+    @property
+    def neighborhood_(self) -> Neighborhood | None:
+        """The neighbors and normalized weights of the widest graph; ``None`` without a graph.
+
+        Labels are propagated over all graphs; the widest one contains the edges of the others.
+        """
+        check_is_fitted(self)
+        return None if self._graphs is None else self._graphs.neighborhood()
+
+    def predict_proba(self, X: Any, *, pred_probs: Any = None) -> FloatArray:
+        """Probability of every true class for new samples.
+
+        The evidence is that of the fit: a probe, and the neighbors among the training samples with the labels
+        propagated to them, weighted by the selected pool. The probe is fitted to all labels at the first
+        call.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d) or None
+            Features; ``None`` only if the estimator was fitted on ``pred_probs`` alone.
+        pred_probs : array-like of shape (m, C) or None, default=None
+            Predicted probabilities of the new samples, by the same kind of model as those that ``fit`` was
+            passed. Without them the pool of the features alone is used.
+
+        Returns
+        -------
+        ndarray of shape (m, C)
+            Rows sum to 1.
+        """
+        check_is_fitted(self)
+        features = self._new_features(X)
+        probabilities = None
+        if pred_probs is not None:
+            if not self._fitted_with_pred_probs:
+                rule = "left out: the estimator was fitted without 'pred_probs'"
+                raise must_be("pred_probs", rule, type(pred_probs).__name__)
+            n_samples, same_as = (len(pred_probs), "pred_probs") if features is None else (len(features), "X")
+            probabilities = check_pred_probs(pred_probs, n_samples, len(self.classes_), same_as)
+        elif features is None:
+            rule = "given: the estimator was fitted on 'pred_probs' alone"
+            raise must_be("pred_probs", rule, None)
+        return self._predictor(features, probabilities)
+
+    def predict(self, X: Any, *, pred_probs: Any = None) -> NDArray[Any]:
+        """The most probable true class of new samples.
+
+        Parameters
+        ----------
+        X, pred_probs
+            As in ``predict_proba``.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
+        columns = self.predict_proba(X, pred_probs=pred_probs).argmax(axis=1)
+        most_probable: NDArray[Any] = self.classes_[columns]
+        return most_probable
+
+    def threshold_for(self, precision: float = 0.95) -> float:
+        """The largest confidence below which labels are expected to be wrong at this rate.
+
+        Parameters
+        ----------
+        precision : float, default=0.95
+            Expected share of wrong labels among those below the threshold.
+
+        Returns
+        -------
+        float
+            The threshold; 0, below which there is no label, where the rate cannot be reached.
+        """
+        check_is_fitted(self)
+        return threshold_for_precision(self.confidence_, precision, self.cautious_confidence_)
+
+    def expected_curve(self) -> ExpectedCurve:
+        """Expected precision and recall of flagging the labels below every confidence.
+
+        Returns
+        -------
+        ExpectedCurve
+        """
+        check_is_fitted(self)
+        return expected_curve(self.confidence_, self.cautious_confidence_)
+
+    def _check_settings(self) -> None:
+        if isinstance(self.n_neighbors, str):
+            check_choice(self.n_neighbors, "n_neighbors", ("auto",))
+        else:
+            for k in np.atleast_1d(self.n_neighbors).tolist():
+                check_integer(k, "n_neighbors", minimum=1)
+        if self.n_components is not None:
+            check_integer(self.n_components, "n_components", minimum=1)
+        if isinstance(self.n_rounds, str):
+            check_choice(self.n_rounds, "n_rounds", ("auto",))
+        else:
+            check_integer(self.n_rounds, "n_rounds", minimum=1)
+        check_integer(self.n_folds, "n_folds", minimum=3)
+        check_choice(self.search, "search", SEARCHES)
+        check_real(self.target_recall, "target_recall", above=0, at_most=1)
+        check_choice(self.knn_graph_kind, "knn_graph_kind", GRAPH_KINDS)
+
+    def _checked_features(self, X: Any) -> FloatArray:
+        features = check_feature_vectors(self, X)
+        if (features == features[0]).all():
+            raise must_be(
+                "X", "different between samples", f"{len(features)} equal rows (n_samples={len(features)})"
+            )
+        return features
+
+    def _new_features(self, X: Any) -> FloatArray | None:
+        """Checked features of new samples; ``None`` where the fit used ``pred_probs`` alone."""
+        if self._predictor.model is not None:
+            if X is None:
+                raise must_be("X", "given: the estimator was fitted on features", None)
+            return check_feature_vectors(self, X, reset=False)
+        if self._graphs is not None:
+            raise InvalidInputError(
+                "Fitted on a 'knn_graph' without features: new samples have no place in it. "
+                "Pass features to 'fit' as well."
+            )
+        if X is not None:
+            raise must_be("X", "None: the estimator was fitted on 'pred_probs' alone", type(X).__name__)
+        return None
+
+    def _encode(self, y: Any, audited: Any, n_samples: int | None) -> tuple[IntArray, IntArray | None]:
+        """Codes of the given and of the verified labels."""
+        y = to_numpy(y)
+        y = column_or_1d(y, warn=True) if y.ndim == 2 else y
+        n_samples = len(y) if n_samples is None else n_samples
+        classes, verified = encode_audited(audited_column(audited, n_samples), y, self.missing_label)
+        labels = check_given_labels(y, n_samples, missing_label=self.missing_label, classes=classes)
+        self.classes_ = labels.class_values
+        if len(self.classes_) < 2:
+            raise must_be("y", "labels of at least two classes", f"1 class: {self.classes_.tolist()}")
+        return labels.codes, verified
+
+    def _find_views(
+        self,
+        features: FloatArray | None,
+        knn_graph: Any,
+        given: IntArray,
+        rng: np.random.Generator,
+        *,
+        needed: bool,
+    ) -> FeatureViews:
+        if features is None and knn_graph is None and needed:
+            raise must_be("X", "given unless a 'knn_graph' or 'pred_probs' is", None)
+        views = find_views(
+            features,
+            knn_graph,
+            given,
+            len(self.classes_),
+            n_neighbors=self.n_neighbors,
+            n_components=self.n_components,
+            search=self.search,
+            target_recall=self.target_recall,
+            knn_graph_kind=self.knn_graph_kind,
+            n_jobs=self.n_jobs,
+            rng=rng,
+        )
+        neighbors = None if views.graphs is None else views.graphs.neighbors
+        self.n_neighbors_ = None if neighbors is None else neighbors.indices.shape[1]
+        self.search_ = None if neighbors is None else neighbors.search
+        self.recall_ = None if neighbors is None else neighbors.recall
+        return views
+
+    def _round_count(self) -> int:
+        if not isinstance(self.n_rounds, str):
+            return self.n_rounds
+        many = len(self.classes_) > SETTINGS.classes.many_above
+        return SETTINGS.classes.rounds_of_many if many else SETTINGS.classes.rounds
+
+    def _keep(
+        self,
+        found: LabelPosterior,
+        cautious: FloatArray,
+        selected: SelectedPool,
+        given: IntArray,
+        verified: IntArray | None,
+    ) -> None:
+        """Set what ``fit`` found, over all classes and all samples."""
+        posterior = found.posterior
+        n, n_classes = len(given), len(self.classes_)
+        distributions = posterior.distributions
+        errors = distributions[posterior.rows].copy()
+        errors[np.arange(len(errors)), posterior.columns] = 0
+        some = None if selected.candidates is None else selected.candidates[posterior.rows]
+        self.expected_errors_ = pair_counts(errors, given[posterior.rows], n_classes, some)
+        distributions = widen(distributions, selected.candidates, n_classes)
+        if verified is not None:
+            known = np.flatnonzero(verified != MISSING)
+            distributions[known] = 0
+            distributions[known, verified[known]] = 1
+        self.label_distributions_: FloatArray = distributions
+        self.transduction_ = self.classes_[distributions.argmax(axis=1)]
+        self.class_prior_ = distributions.mean(axis=0, dtype=np.float64)
+        self.confidence_ = np.full(n, np.nan)
+        self.confidence_[posterior.rows] = posterior.confidence
+        self.cautious_confidence_ = np.full(n, np.nan)
+        self.cautious_confidence_[posterior.rows] = cautious
+        self.label_support_ = np.full(n, np.nan)
+        self.label_support_[posterior.rows] = posterior.support
+        self.transition_matrix_ = found.transition
+        self.noise_model_, self.round_ = found.noise_model, found.round
+        self.disagreement_ = found.disagreement
+        self.rounds_ = found.history
+        self.fallback_ = selected.fallback
+
+    def _make_predictor(
+        self, views: FeatureViews, selected: SelectedPool, found: LabelPosterior, labels: IntArray
+    ) -> Predictor:
+        model = None
+        if views.coordinates is not None and views.whitening is not None and views.graphs is not None:
+            # A pool is calibrated for evidence from what its round learned: labels, or their posteriors.
+            learns_labels = selected.feature_round == 1 and found.noise_model != "local"
+            model = NewSampleModel(
+                views.coordinates,
+                views.whitening,
+                views.graphs,
+                labels,
+                None if learns_labels else self.label_distributions_,
+                len(self.classes_),
+                self.n_jobs,
+            )
+        if selected.uses_pred_probs:
+            return Predictor(model, selected.feature_pool, found.pool)
+        return Predictor(model, found.pool, None)
+
+    def _warn_if_unidentified(self) -> None:
+        low, high = self.noise_rate_bracket_
+        if self.fallback_ is not None:
+            warnings.warn(
+                f"A simpler estimate was used: {self.fallback_}. Read the confidences as a ranking.",
+                LaplaceConfidenceWarning,
+                stacklevel=3,
+            )
+        elif not self.identifiable_:
+            warnings.warn(
+                f"Wrong labels cannot be told from classes that overlap: anything from {low:.1%} to "
+                f"{high:.1%} of the labels may be wrong. The ranking can be used, the confidences are the "
+                "optimistic end. "
+                "Verify 50 to 100 labels drawn at random and pass them as 'audited'.",
+                LaplaceConfidenceWarning,
+                stacklevel=3,
+            )
+
+
+def _refuse(unsupported: dict[str, Any]) -> None:
+    """Raise for arguments of ``fit`` that it cannot use; ``sample_weight=None`` is allowed."""
+    for parameter, value in unsupported.items():
+        if parameter != "sample_weight":
+            raise TypeError(f"NoiseAwareConfidence.fit() got an unexpected keyword argument {parameter!r}")
+        if value is not None:
+            raise must_be(
+                parameter,
+                "None for NoiseAwareConfidence, whose held-out folds count every sample once",
+                type(value).__name__,
+                "LaplaceConfidence takes sample weights.",
+            )

@@ -1,0 +1,143 @@
+"""Class probabilities of new samples, which have no label: the evidence of the fit, weighted by its pool.
+
+The probe and the solutions of the propagation are fitted to all labels, with no fold held out: to the given
+(or verified) labels if the pool is that of round 1, to their posteriors if it is that of a later round. Both
+are fitted when the first new samples come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import sparse
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.noise_aware.noise_model import Pool
+from laplaceconfidence.confidence.noise_aware.probes import LinearProbe, fit_probe
+from laplaceconfidence.confidence.noise_aware.propagation import Propagator, log_shares
+from laplaceconfidence.confidence.noise_aware.round_selection import log_probabilities
+from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
+from laplaceconfidence.confidence.noise_aware.views import HalfWhitening, NeighborGraphs
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.features.scale import unit_length
+from laplaceconfidence.graph.affinity import degrees, normalized
+from laplaceconfidence.graph.neighbors import nearest_among
+from laplaceconfidence.threads import limited_threads, thread_count
+
+
+@dataclass(slots=True, eq=False)
+class NewSampleModel:
+    """Evidence about new samples.
+
+    Attributes
+    ----------
+    coordinates : ndarray of float32, shape (n, d)
+        Half-whitened coordinates of the training samples.
+    whitening : HalfWhitening
+        The map of new samples to these coordinates.
+    graphs : NeighborGraphs
+        The graphs over the training samples.
+    labels : ndarray of int64, shape (n,)
+        Given or verified labels, ``MISSING`` where there is none.
+    distributions : ndarray of shape (n, C) or None
+        Posteriors to learn in place of the labels.
+    n_classes : int
+        Number of classes.
+    n_jobs : int or None
+        Threads.
+    """
+
+    coordinates: FloatArray
+    whitening: HalfWhitening
+    graphs: NeighborGraphs
+    labels: IntArray
+    distributions: FloatArray | None
+    n_classes: int
+    n_jobs: int | None
+    _probe: LinearProbe | None = field(default=None, repr=False)
+    _messages: list[FloatArray] | None = field(default=None, repr=False)
+
+    def evidence(self, features: FloatArray) -> list[FloatArray]:
+        """One array (m, C) per kind of evidence about new samples ``features`` (m, d)."""
+        with limited_threads(thread_count(self.n_jobs)):
+            coordinates = self.whitening(features)
+        return [self._fitted_probe().logits(coordinates)[:, 0], *self._neighbor_evidence(coordinates)]
+
+    def _fitted_probe(self) -> LinearProbe:
+        if self._probe is None:
+            labeled = self.labels != MISSING
+            learned = self.labels if self.distributions is None else self._soft_labels()[:, None]
+            self._probe = fit_probe(
+                self.coordinates,
+                learned,
+                labeled[:, None].astype(np.float32),
+                self.n_classes,
+                l2=SETTINGS.probe.first_l2 if self.distributions is None else SETTINGS.probe.later_l2,
+                n_jobs=self.n_jobs,
+            )
+        return self._probe
+
+    def _neighbor_evidence(self, coordinates: FloatArray) -> list[FloatArray]:
+        """Log shares of every graph, a new sample joined to it as a node without a label."""
+        if self._messages is None:
+            propagate, soft = Propagator(self.n_jobs), self._soft_labels()
+            self._messages = []
+            for affinity in self.graphs.affinities():
+                degree = degrees(affinity)
+                solution = propagate(normalized(affinity, degree), soft)
+                root_degree: FloatArray = np.sqrt(degree).astype(np.float32)
+                self._messages.append(np.asarray(solution / root_degree[:, None]))
+        counts = self.graphs.new_sample_counts
+        nearest, similarities = nearest_among(
+            unit_length(coordinates), unit_length(self.coordinates), counts[-1], n_jobs=self.n_jobs
+        )
+        weights = np.maximum(similarities, 0)
+        m, n = len(coordinates), len(self.coordinates)
+        found = []
+        for k, messages in zip(counts, self._messages, strict=True):
+            row_ends = np.arange(0, m * k + 1, k)
+            edges = (weights[:, :k].ravel(), nearest[:, :k].ravel(), row_ends)
+            found.append(log_shares(sparse.csr_array(edges, shape=(m, n)) @ messages))
+        return found
+
+    def _soft_labels(self) -> FloatArray:
+        """(n, C) what is learned, zero for samples without a label."""
+        labeled = np.flatnonzero(self.labels != MISSING)
+        soft = np.zeros((len(self.labels), self.n_classes), dtype=np.float32)
+        if self.distributions is None:
+            soft[labeled, self.labels[labeled]] = 1
+        else:
+            soft[labeled] = self.distributions[labeled]
+        return soft
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictor:
+    """Class probabilities of new samples, by the evidence that is there.
+
+    Attributes
+    ----------
+    model : NewSampleModel or None
+        Evidence from features; ``None`` if the fit had none.
+    feature_pool : Pool or None
+        Weights of the evidence from features.
+    joint_pool : Pool or None
+        Weights of that evidence and ``pred_probs``; ``None`` if the fit did not use them.
+    """
+
+    model: NewSampleModel | None
+    feature_pool: Pool | None
+    joint_pool: Pool | None
+
+    def __call__(self, features: FloatArray | None, pred_probs: FloatArray | None) -> FloatArray:
+        """(m, C) probability of every true class, rows sum to 1."""
+        evidence = [] if self.model is None or features is None else self.model.evidence(features)
+        pool = self.feature_pool
+        if pred_probs is not None and self.joint_pool is not None:
+            evidence.append(log_probabilities(pred_probs))
+            pool = self.joint_pool
+        if pool is None:
+            raise AssertionError("the estimator checks that there is evidence")
+        probabilities = pool.probabilities(evidence, None).astype(np.float64)
+        return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))

@@ -1,0 +1,307 @@
+"""Linear classifiers of the samples, one for every choice of held-out folds, fitted together.
+
+Up to 50 classes they are multinomial logistic regressions. All fits share the features, so that their logits
+are one matrix product. L-BFGS has its own step in every fit; on principal axes the curvature is nearly
+diagonal and known in advance: its starting metric.
+
+Above, a regression's cost, which grows with classes x samples x steps, is too high, and with few samples per
+class it has little to learn from. There they are linear discriminants in closed form: every class is a
+Gaussian around its own mean, all with the same covariance, and the means are themselves drawn around the
+grand mean. Both covariances are estimated, and the mean of a class with few samples is drawn to the grand
+mean, axis by axis, as far as chance alone would have moved it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import cholesky, eigh, solve_triangular
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
+from laplaceconfidence.threads import limited_threads, thread_count
+
+PROBE = SETTINGS.probe
+_ENTRIES_PER_BLOCK = 1 << 18  # logits that a thread works on at once: about a megabyte
+_FEWEST_ROWS_PER_BLOCK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LinearProbe:
+    """Weights of every fit.
+
+    Attributes
+    ----------
+    weights : ndarray of float32, shape (d + 1, fits, C)
+        The last row is the intercept.
+    """
+
+    weights: FloatArray
+
+    def logits(self, features: FloatArray) -> FloatArray:
+        """(n, fits, C) for features (n, d)."""
+        d1, n_fits, n_classes = self.weights.shape
+        flat = features @ self.weights[:-1].reshape(d1 - 1, -1) + self.weights[-1].reshape(-1)
+        return np.asarray(flat.reshape(len(features), n_fits, n_classes))
+
+
+def even_curvature(n_classes: int) -> float:
+    """p (1 - p) at p = 1 / C: the curvature of a logistic loss at an even guess, the unit of penalties."""
+    return (1 - 1 / n_classes) / n_classes
+
+
+def fit_probe(
+    coordinates: FloatArray,
+    targets: FloatArray | IntArray,
+    visible: FloatArray,
+    n_classes: int,
+    *,
+    l2: float,
+    n_jobs: int | None,
+) -> LinearProbe:
+    """The probe for so many classes: a regression, or discriminants where there are many.
+
+    Parameters
+    ----------
+    coordinates : ndarray of float32, shape (n, d)
+        Half-whitened coordinates.
+    targets : ndarray of int64, shape (n,), or of float32, shape (n, fits, C)
+        Labels, the same for all fits, or distributions.
+    visible : ndarray of float32, shape (n, fits)
+        Weight of every sample in every fit; 0 where its label is held out or missing.
+    n_classes : int
+        Number of classes.
+    l2 : float
+        Ridge penalty of a regression, in units of ``even_curvature``.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    LinearProbe
+    """
+    if n_classes > SETTINGS.classes.many_above:
+        return fit_discriminants(coordinates, targets, visible, n_classes, n_jobs=n_jobs)
+    penalty = l2 * even_curvature(n_classes)
+    return fit_regression(coordinates, targets, visible, n_classes, l2=penalty, n_jobs=n_jobs)
+
+
+class _Loss:
+    """Mean cross-entropy of every fit plus its ridge penalty, with the gradient, block by block."""
+
+    def __init__(
+        self,
+        features: FloatArray,
+        targets: FloatArray | IntArray,
+        visible: FloatArray,
+        shape: tuple[int, int],
+        l2: float,
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        self.features, self.targets, self.visible = features, targets, visible
+        self.n_fits, self.n_classes = shape
+        self.l2, self.pool = np.float32(l2), pool
+        self.n_visible = max(1.0, float((visible > 0).any(axis=1).sum()))
+        rows = max(_FEWEST_ROWS_PER_BLOCK, _ENTRIES_PER_BLOCK // (self.n_fits * self.n_classes))
+        self.blocks = [slice(start, start + rows) for start in range(0, len(features), rows)]
+
+    def __call__(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Losses (fits,) and the gradient, shaped as the weights."""
+        parts = self.pool.map(lambda rows: self._block(rows, weights), self.blocks)
+        loss = np.zeros(self.n_fits)
+        gradient = np.zeros_like(weights)
+        for part_loss, part_gradient in parts:
+            loss += part_loss
+            gradient += part_gradient
+        loss /= self.n_visible
+        gradient /= np.float32(self.n_visible)
+        loss += 0.5 * float(self.l2) * np.einsum("dwc,dwc->w", weights[:-1], weights[:-1], dtype=np.float64)
+        gradient[:-1] += self.l2 * weights[:-1]
+        return loss, gradient
+
+    def _block(self, rows: slice, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        d1 = len(weights)
+        z, visible = self.features[rows], self.visible[rows]
+        logits = z @ weights[:-1].reshape(d1 - 1, -1)
+        logits += weights[-1].reshape(-1)
+        logits = logits.reshape(len(z), self.n_fits, self.n_classes)
+        logits -= logits.max(axis=2, keepdims=True)
+        targets = self.targets[rows]
+        if targets.ndim == 1:  # one label per sample, the same in every fit
+            at_target = logits[np.arange(len(z)), :, targets]
+            weight = visible
+        else:
+            at_target = np.einsum("nwc,nwc->nw", targets, logits)
+            weight = visible * targets.sum(axis=2)
+        np.exp(logits, out=logits)
+        total = logits.sum(axis=2)
+        loss = (weight * np.log(total) - visible * at_target).sum(axis=0, dtype=np.float64)
+        residual = logits
+        residual *= (weight / total)[:, :, None]
+        if targets.ndim == 1:
+            residual[np.arange(len(z)), :, targets] -= visible
+        else:
+            residual -= targets * visible[:, :, None]
+        flat = residual.reshape(len(z), -1)
+        gradient = np.empty_like(weights)
+        gradient[:-1] = (z.T @ flat).reshape(d1 - 1, self.n_fits, self.n_classes)
+        gradient[-1] = residual.sum(axis=0)
+        return loss, gradient
+
+
+def fit_regression(
+    features: FloatArray,
+    targets: FloatArray | IntArray,
+    visible: FloatArray,
+    n_classes: int,
+    *,
+    l2: float,
+    tol: float = PROBE.tolerance,
+    max_iter: int = PROBE.most_steps,
+    n_jobs: int | None = None,
+) -> LinearProbe:
+    """Multinomial logistic regressions on ``targets`` weighted by ``visible``, both as in ``fit_probe``.
+
+    Features are principal coordinates (n, d) of mean square about 1. A fit stops when its gradient, in the
+    starting metric, has fallen to ``tol`` times the first one, or after ``max_iter`` steps.
+    """
+    n_fits = visible.shape[1]
+    features = np.ascontiguousarray(features, dtype=np.float32)
+    labels_only = targets.ndim == 1
+    targets = np.maximum(targets, 0) if labels_only else targets  # a missing label is never visible
+    squares = np.einsum("nd,nd->d", features, features)
+    curvature = even_curvature(n_classes) * squares / len(features) + l2
+    metric = np.append(1 / curvature, n_classes).astype(np.float32)[:, None, None]
+    threads = thread_count(n_jobs)
+    with limited_threads(1), ThreadPoolExecutor(threads) as pool:
+        loss = _Loss(features, targets, visible.astype(np.float32), (n_fits, n_classes), l2, pool)
+        weights = np.zeros((features.shape[1] + 1, n_fits, n_classes), dtype=np.float32)
+        return LinearProbe(_minimize(loss, weights, metric, tol, max_iter))
+
+
+def _minimize(loss: _Loss, weights: FloatArray, metric: FloatArray, tol: float, max_iter: int) -> FloatArray:
+    """L-BFGS with its own memory and step in every fit."""
+    value, gradient = loss(weights)
+    first = np.sqrt(_dots(gradient, metric * gradient))
+    memory: deque[tuple[FloatArray, FloatArray, FloatArray]] = deque(maxlen=PROBE.memory)
+    for _ in range(max_iter):
+        active = np.sqrt(_dots(gradient, metric * gradient)) > tol * first
+        if not active.any():
+            break
+        direction = _direction(gradient, memory, metric)
+        slope = _dots(gradient, direction)
+        uphill = slope >= 0
+        if uphill.any():
+            steepest = -metric * gradient
+            direction[:, uphill] = steepest[:, uphill]
+            slope = _dots(gradient, direction)
+        step = np.where(active, 1.0, 0.0)
+        for _ in range(PROBE.most_halvings):
+            trial = weights + step.astype(np.float32)[:, None] * direction
+            trial_value, trial_gradient = loss(trial)
+            allowed = value + PROBE.sufficient_decrease * step * slope + PROBE.rounding * np.abs(value)
+            short = trial_value > allowed
+            if not short.any():
+                break
+            step = np.where(short, step / 2, step)
+        else:
+            step = np.where(short, 0.0, step)
+            trial = weights + step.astype(np.float32)[:, None] * direction
+            trial_value, trial_gradient = loss(trial)
+            if not step.any():
+                break
+        moved, turned = trial - weights, trial_gradient - gradient
+        memory.append((moved, turned, _dots(moved, turned)))
+        weights, value, gradient = trial, trial_value, trial_gradient
+    return weights
+
+
+def _direction(
+    gradient: FloatArray, memory: deque[tuple[FloatArray, FloatArray, FloatArray]], metric: FloatArray
+) -> FloatArray:
+    """The two-loop recursion, with every inner product taken fit by fit."""
+    direction = -gradient
+    kept = []
+    for moved, turned, curvature in reversed(memory):
+        share = _ratio(_dots(moved, direction), curvature)
+        direction = direction - share.astype(np.float32)[:, None] * turned
+        kept.append(share)
+    direction = direction * metric
+    for (moved, turned, curvature), share in zip(memory, reversed(kept), strict=True):
+        back = _ratio(_dots(turned, direction), curvature)
+        direction = direction + (share - back).astype(np.float32)[:, None] * moved
+    return direction
+
+
+def _ratio(product: FloatArray, curvature: FloatArray) -> FloatArray:
+    """The quotient, 0 where there is hardly any curvature."""
+    usable = curvature > PROBE.least_curvature
+    return np.asarray(np.divide(product, curvature, out=np.zeros_like(curvature), where=usable))
+
+
+def _dots(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Inner products (fits,) of two arrays (d, fits, C)."""
+    return np.asarray(np.einsum("dwc,dwc->w", left, right, dtype=np.float64, casting="unsafe"))
+
+
+def fit_discriminants(
+    features: FloatArray,
+    targets: FloatArray | IntArray,
+    visible: FloatArray,
+    n_classes: int,
+    *,
+    n_jobs: int | None = None,
+) -> LinearProbe:
+    """Linear discriminants of ``targets`` weighted by ``visible``, both as in ``fit_probe``."""
+    n, d = features.shape
+    n_fits = visible.shape[1]
+    weights = np.zeros((d + 1, n_fits, n_classes), dtype=np.float32)
+    with limited_threads(thread_count(n_jobs)):
+        for fit in range(n_fits):
+            if targets.ndim == 1:
+                inside = np.flatnonzero(visible[:, fit] > 0)
+                membership = sparse.csr_array(
+                    (visible[inside, fit], (targets[inside], inside)), shape=(n_classes, n)
+                )
+                sums, sizes, masses = membership @ features, membership.sum(axis=1), visible[:, fit]
+            else:
+                shares = targets[:, fit] * visible[:, fit, None]
+                sums, sizes, masses = shares.T @ features, shares.sum(axis=0), shares.sum(axis=1)
+            scatter = (features * masses[:, None]).T @ features
+            slopes, intercepts = _discriminants(
+                sums.astype(np.float64), sizes.astype(np.float64), scatter.astype(np.float64)
+            )
+            weights[:-1, fit], weights[-1, fit] = slopes, intercepts
+    return LinearProbe(weights)
+
+
+def _discriminants(sums: FloatArray, sizes: FloatArray, scatter: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Slopes (d, C) and intercepts (C,) from the classes' sums (C, d), sizes (C,) and X'X (d, d)."""
+    n_classes, d = sums.shape
+    total = max(float(sizes.sum()), PROBE.least_mass)
+    grand_mean = sums.sum(axis=0) / total
+    means = sums / np.maximum(sizes, PROBE.least_mass)[:, None] - grand_mean
+    means[sizes <= PROBE.least_mass] = 0
+    scatter = scatter - total * np.outer(grand_mean, grand_mean)
+    between = (means * sizes[:, None]).T @ means
+    # The covariance without classes counts as d further samples, which keeps the one inside them regular.
+    freedom = max(total - float((sizes > PROBE.least_mass).sum()), 0.0)
+    inside = (scatter - between + d * scatter / total) / (freedom + d)
+    inside[np.diag_indices(d)] += PROBE.ridge * max(float(np.trace(inside)) / d, PROBE.least_mass)
+    factor = cholesky(inside, lower=True)
+    whitened = solve_triangular(factor, solve_triangular(factor, between, lower=True).T, lower=True) / total
+    spreads, axes = eigh(whitened)
+    spreads = np.maximum(spreads - n_classes / total, 0)  # without what chance does to means
+    to_axes = solve_triangular(factor, axes, lower=True, trans="T")
+    on_axes = means @ to_axes
+    on_axes *= spreads * sizes[:, None] / (spreads * sizes[:, None] + 1)
+    typical = total / n_classes
+    scaled = on_axes / (1 + spreads / (spreads * typical + 1))  # the mean's own error adds to the variance
+    prior = np.log((sizes + PROBE.prior_count) / (total + PROBE.prior_count * n_classes))
+    intercepts = prior - 0.5 * np.einsum("cd,cd->c", scaled, on_axes)
+    slopes = to_axes @ scaled.T
+    return slopes, intercepts - grand_mean @ slopes

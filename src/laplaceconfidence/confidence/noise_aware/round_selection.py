@@ -1,0 +1,238 @@
+"""Which round and which evidence the given labels support.
+
+Among the rounds, the latest one is selected that is not clearly less likely than the best: noise that the
+features predict is part of what round 1 learns, later rounds learn less of it, and the given labels cannot
+reward them for that. ``pred_probs`` are used if they make held-out labels more likely.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.audited_labels import labels_to_learn
+from laplaceconfidence.confidence.held_out_folds import clearly_worse, make_held_out_folds
+from laplaceconfidence.confidence.inputs import class_shares
+from laplaceconfidence.confidence.noise_aware.candidates import narrow
+from laplaceconfidence.confidence.noise_aware.noise_model import Pool
+from laplaceconfidence.confidence.noise_aware.noise_selection import PoolCandidate, choose_pool
+from laplaceconfidence.confidence.noise_aware.rounds import RoundEvidence, first_round, later_round
+from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
+from laplaceconfidence.confidence.noise_aware.transition import uniform_noise
+from laplaceconfidence.confidence.noise_aware.views import FeatureViews
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.stages import stage
+
+SELECTION = SETTINGS.selection
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedPool:
+    """The selected pool, the evidence it weights, and how it was selected.
+
+    Attributes
+    ----------
+    pool : Pool
+        Weights, biases and noise.
+    noise_model : str
+        The kind of noise; "assumed" in a fallback.
+    round : int
+        Number of the step in ``history``, from 1; 0 in a fallback.
+    evidence : list of ndarray, shape (n, R)
+        One array per kind of evidence.
+    alternatives : list of (Pool, list of ndarray)
+        Pool and evidence of every round.
+    candidates : ndarray of shape (n, R) or None
+        The classes of the columns; ``None`` for all in order.
+    history : list of dict
+        What every step tried.
+    fallback : str or None
+        Why fixed weights are used.
+    feature_pool : Pool or None
+        The pool without ``pred_probs``; ``None`` if these are the only evidence.
+    feature_round : int
+        The round that ``feature_pool`` was fitted in, from 1; 0 without features and graph.
+    uses_pred_probs : bool
+        Whether the last kind of evidence of ``pool`` is ``pred_probs``.
+    """
+
+    pool: Pool
+    noise_model: str
+    round: int
+    evidence: list[FloatArray]
+    alternatives: list[tuple[Pool, list[FloatArray]]]
+    candidates: IntArray | None
+    history: list[dict[str, Any]]
+    fallback: str | None
+    feature_pool: Pool | None
+    feature_round: int
+    uses_pred_probs: bool
+
+
+def log_probabilities(pred_probs: FloatArray) -> FloatArray:
+    """``pred_probs`` (n, C) as evidence: their logarithms, with a floor."""
+    floor = SELECTION.probability_floor / pred_probs.shape[1]
+    return np.asarray(np.log(pred_probs + floor).astype(np.float32))
+
+
+def select_pool(
+    views: FeatureViews,
+    pred_probs: FloatArray | None,
+    given: IntArray,
+    verified: IntArray | None,
+    n_classes: int,
+    *,
+    n_rounds: int,
+    n_folds: int,
+    rng: np.random.Generator,
+) -> SelectedPool:
+    """Run all rounds, then try ``pred_probs`` as further evidence, and select a pool.
+
+    Parameters
+    ----------
+    views : FeatureViews
+        Coordinates and graphs; may be empty.
+    pred_probs : ndarray of shape (n, C) or None
+        Predicted probabilities.
+    given, verified : ndarray of shape (n,); ``verified`` may be None
+        Codes of the given and of the verified labels, ``MISSING`` where there is none.
+    n_classes : int
+        Number of classes.
+    n_rounds, n_folds : int
+        Rounds of self-training and held-out folds.
+    rng : numpy.random.Generator
+        Draws folds and the rows that pools are fitted on.
+
+    Returns
+    -------
+    SelectedPool
+        With fixed weights if there are hardly any labels, or if the selected pool does not make held-out
+        labels clearly more likely than the shares of the classes do.
+    """
+    labeled = np.flatnonzero(given != MISSING)
+    targets = labels_to_learn(given, verified)
+    folds = make_held_out_folds(targets, n_folds, rng)
+    outside = [] if pred_probs is None else [log_probabilities(pred_probs)]
+    if len(labeled) < SELECTION.fewest_labels:
+        inside, candidates = [], None
+        if not views.is_empty:
+            first, candidates = first_round(views, targets, given, n_classes, folds)
+            inside = first.parts
+        evidence = inside + [narrow(part, candidates) for part in outside]
+        reason = f"{len(labeled)} labels are too few to hold any out: {SELECTION.fewest_labels} are needed"
+        return _fixed(evidence, len(inside), candidates, n_classes, [], reason, int(bool(inside)))
+
+    def choose(evidence: list[FloatArray]) -> tuple[PoolCandidate, list[PoolCandidate]]:
+        some = None if candidates is None else candidates[labeled]
+        return choose_pool([part[labeled] for part in evidence], given[labeled], n_classes, some, rng)
+
+    history: list[dict[str, Any]] = []
+    best: PoolCandidate | None = None
+    number, candidates, evidence = 0, None, []
+    alternatives: list[tuple[Pool, list[FloatArray]]] = []
+    if not views.is_empty:
+        rounds: list[RoundEvidence] = []
+        chosen: list[PoolCandidate] = []
+        for index in range(n_rounds):
+            with stage(f"round {index + 1}"):
+                if index == 0:
+                    found, candidates = first_round(views, targets, given, n_classes, folds)
+                else:
+                    found = later_round(
+                        views, rounds[-1], chosen[-1].pool, targets, given, n_classes, candidates, folds
+                    )
+                rounds.append(found)
+                one, tried = choose(found.parts)
+                chosen.append(one)
+                history.append(_summary(f"round {index + 1}", one, tried))
+        number = latest_supported(chosen)
+        alternatives = [(one.pool, found.parts) for one, found in zip(chosen, rounds, strict=True)]
+        best, evidence = chosen[number], rounds[number].parts
+    feature_pool, feature_round = (None, 0) if best is None else (best.pool, number + 1)
+    n_inside, uses_pred_probs = len(evidence), False
+    if outside:
+        joined = evidence + [narrow(part, candidates) for part in outside]
+        with stage("pred_probs"):
+            one, tried = choose(joined)
+        history.append(_summary("with pred_probs", one, tried))
+        if best is None or one.score > best.score:
+            best, evidence, number, uses_pred_probs = one, joined, len(history) - 1, True
+            alternatives = [(one.pool, joined)]
+    if best is None:
+        raise AssertionError("there is always evidence: features, a graph or probabilities")
+    history[number]["won"] = True
+
+    by_shares = np.log(class_shares(given, n_classes)[given[labeled]])
+    if not clearly_worse(by_shares, best.held_out):
+        reason = "the evidence makes held-out labels no more likely than the shares of the classes do"
+        return _fixed(evidence, n_inside, candidates, n_classes, history, reason, feature_round)
+    return SelectedPool(
+        best.pool,
+        best.kind,
+        number + 1,
+        evidence,
+        alternatives,
+        candidates,
+        history,
+        None,
+        feature_pool,
+        feature_round,
+        uses_pred_probs,
+    )
+
+
+def latest_supported(chosen: list[PoolCandidate]) -> int:
+    """Index of the latest round that is not clearly less likely than the best one, nor by over 0.005 nats."""
+    best = max(chosen, key=lambda one: one.score)
+    supported = [
+        number
+        for number, one in enumerate(chosen)
+        if not clearly_worse(one.held_out, best.held_out, most=SELECTION.most_loss)
+    ]
+    return supported[-1]
+
+
+def _fixed(
+    evidence: list[FloatArray],
+    n_inside: int,
+    candidates: IntArray | None,
+    n_classes: int,
+    history: list[dict[str, Any]],
+    reason: str,
+    feature_round: int,
+) -> SelectedPool:
+    """Equal weights and the noise that is assumed where nothing can be learned."""
+    noise = uniform_noise(SELECTION.assumed_noise, np.full(n_classes, 1 / n_classes))
+
+    def equal(n_kinds: int) -> Pool:
+        return Pool(np.full(n_kinds, 1 / n_kinds), np.zeros(n_classes), noise)
+
+    pool = equal(len(evidence))
+    return SelectedPool(
+        pool,
+        "assumed",
+        0,
+        evidence,
+        [(pool, evidence)],
+        candidates,
+        history,
+        reason,
+        equal(n_inside) if n_inside else None,
+        feature_round,
+        len(evidence) > n_inside,
+    )
+
+
+def _summary(name: str, chosen: PoolCandidate, tried: list[PoolCandidate]) -> dict[str, Any]:
+    return {
+        "step": name,
+        "noise_model": chosen.kind,
+        "held_out_log_likelihood": chosen.score,
+        "noise_rate": chosen.noise_rate,
+        "evidence_weights": chosen.pool.weights.tolist(),
+        "won": False,
+        "candidates": [one.summary() for one in tried],
+    }

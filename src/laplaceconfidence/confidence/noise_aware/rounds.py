@@ -1,0 +1,168 @@
+"""Rounds of self-training in which no label influences the evidence about its own sample.
+
+Round 1 collects evidence from models that have two folds held out, the sample's own and one more. From then
+on, the posteriors of the samples outside fold f are the soft targets of models with fold f held out, and
+these models supply the evidence about the samples of fold f only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.held_out_folds import HeldOutFolds
+from laplaceconfidence.confidence.noise_aware.candidates import candidate_width, likely_classes, narrow
+from laplaceconfidence.confidence.noise_aware.noise_model import Pool
+from laplaceconfidence.confidence.noise_aware.probes import fit_probe
+from laplaceconfidence.confidence.noise_aware.propagation import (
+    log_shares_without_pairs,
+    propagate_folds,
+    propagate_targets,
+)
+from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
+from laplaceconfidence.confidence.noise_aware.transition import probability_of_given
+from laplaceconfidence.confidence.noise_aware.views import FeatureViews
+
+PROBE = SETTINGS.probe
+_ENTRIES_AT_ONCE = 1 << 22
+_FEWEST_ROWS_AT_ONCE = 64
+
+
+@dataclass(slots=True)
+class RoundEvidence:
+    """The evidence of one round about every sample, independent of the sample's own label.
+
+    Attributes
+    ----------
+    parts : list of ndarray of float32, shape (n, R)
+        One array per kind of evidence: the probe, then every graph.
+    per_fold : list of ndarray of float32, shape (n, folds, R)
+        The same with each fold held out; emptied when the next round has been made from it.
+    """
+
+    parts: list[FloatArray]
+    per_fold: list[FloatArray] = field(repr=False)
+
+
+def first_round(
+    views: FeatureViews, targets: IntArray, given: IntArray, n_classes: int, folds: HeldOutFolds
+) -> tuple[RoundEvidence, IntArray | None]:
+    """The evidence of models that learn labels.
+
+    Parameters
+    ----------
+    views : FeatureViews
+        Coordinates and graphs.
+    targets : ndarray of shape (n,)
+        What the models learn: given labels, or verified ones.
+    given : ndarray of shape (n,)
+        Given labels; each is among its sample's candidate classes.
+    n_classes : int
+        Number of classes.
+    folds : HeldOutFolds
+        Folds of ``targets``.
+
+    Returns
+    -------
+    evidence : RoundEvidence
+        The evidence about every sample.
+    candidates : ndarray of shape (n, R) or None
+        The classes of its columns where there are many classes; ``None`` for all in order.
+    """
+    n, n_folds = len(targets), folds.n_folds
+    probe = None
+    if views.coordinates is not None:
+        probe = fit_probe(
+            views.coordinates,
+            targets,
+            folds.visible_without_pairs(),
+            n_classes,
+            l2=PROBE.first_l2,
+            n_jobs=views.propagate.n_jobs,
+        )
+    solutions = [
+        propagate_folds(graph, targets, n_classes, folds, views.propagate) for graph in views.normalized
+    ]
+    width = candidate_width(n_classes)
+    per_fold = [
+        np.empty((n, n_folds, width), np.float32) for _ in range(len(solutions) + (probe is not None))
+    ]
+    candidates = None if width == n_classes else np.empty((n, width), dtype=np.int64)
+    pair_numbers = folds.pair_numbers()
+    rows_at_once = max(_FEWEST_ROWS_AT_ONCE, _ENTRIES_AT_ONCE // (len(folds.pairs) * n_classes))
+    for start in range(0, n, rows_at_once):
+        rows = slice(start, min(start + rows_at_once, n))
+        everyone = np.arange(rows.stop - rows.start)[:, None]
+        parts = [log_shares_without_pairs(by_fold[rows], folds.folds[rows]) for by_fold in solutions]
+        if probe is not None and views.coordinates is not None:
+            parts.insert(0, probe.logits(views.coordinates[rows])[everyone, pair_numbers[rows]])
+        if candidates is not None:
+            here = HeldOutFolds(folds.folds[rows], n_folds, folds.labeled[rows])
+            candidates[rows] = likely_classes([here.mean_over_others(part) for part in parts], given[rows])
+            parts = [narrow(part, candidates[rows]) for part in parts]
+        for stored, part in zip(per_fold, parts, strict=True):
+            stored[rows] = part
+    return RoundEvidence([folds.mean_over_others(part) for part in per_fold], per_fold), candidates
+
+
+def later_round(
+    views: FeatureViews,
+    last: RoundEvidence,
+    pool: Pool,
+    targets: IntArray,
+    given: IntArray,
+    n_classes: int,
+    candidates: IntArray | None,
+    folds: HeldOutFolds,
+) -> RoundEvidence:
+    """The evidence of models that learn the posteriors of ``last`` under its ``pool``."""
+    soft = _soft_targets(last, pool, targets, given, n_classes, candidates, folds)
+
+    def candidates_of(rows: slice) -> IntArray | None:
+        return None if candidates is None else candidates[rows]
+
+    per_fold = []
+    if views.coordinates is not None:
+        visible = (soft.sum(axis=2) > 0).astype(np.float32)
+        probe = fit_probe(
+            views.coordinates, soft, visible, n_classes, l2=PROBE.later_l2, n_jobs=views.propagate.n_jobs
+        )
+        rows_at_once = max(_FEWEST_ROWS_AT_ONCE, _ENTRIES_AT_ONCE // (folds.n_folds * n_classes))
+        blocks = [slice(start, start + rows_at_once) for start in range(0, len(soft), rows_at_once)]
+        logits = [narrow(probe.logits(views.coordinates[rows]), candidates_of(rows)) for rows in blocks]
+        per_fold.append(np.concatenate(logits))
+    per_fold.extend(
+        narrow(propagate_targets(graph, soft, views.propagate), candidates) for graph in views.normalized
+    )
+    last.per_fold = []
+    return RoundEvidence([folds.at_own_fold(part) for part in per_fold], per_fold)
+
+
+def _soft_targets(
+    last: RoundEvidence,
+    pool: Pool,
+    targets: IntArray,
+    given: IntArray,
+    n_classes: int,
+    candidates: IntArray | None,
+    folds: HeldOutFolds,
+) -> FloatArray:
+    """(n, folds, C) posteriors of the true class with each fold held out.
+
+    They are zero at a sample's own fold and for samples without a label.
+    """
+    soft = pool.probabilities(last.per_fold, candidates)
+    soft *= probability_of_given(pool.transition, np.maximum(given, 0), candidates)[:, None, :]
+    soft /= np.maximum(soft.sum(axis=2, keepdims=True), SETTINGS.noise_model.tiny)
+    soft *= folds.visible_without_folds()[:, :, None]
+    soft = soft.astype(np.float32, copy=False)
+    if candidates is not None:
+        wide = np.zeros((*soft.shape[:2], n_classes), dtype=np.float32)
+        np.put_along_axis(wide, candidates[:, None, :-1], soft[:, :, :-1], axis=2)
+        soft = wide
+    verified = np.flatnonzero(targets != given)
+    soft[verified] = 0
+    soft[verified, :, targets[verified]] = folds.outside()[verified]
+    return soft

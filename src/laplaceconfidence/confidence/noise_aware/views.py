@@ -1,0 +1,238 @@
+"""The views of the samples that evidence comes from: half-whitened coordinates, and graphs over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import randomized_svd
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.noise_aware.propagation import Propagator
+from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.features.scale import principal_axes, project, unit_length
+from laplaceconfidence.graph.affinity import (
+    affinity_from_knn_graph,
+    degrees,
+    normalized,
+    normalized_graph,
+    symmetric_affinity,
+)
+from laplaceconfidence.graph.neighborhood import Neighborhood
+from laplaceconfidence.graph.neighbors import Neighbors, find_neighbors, fitting_neighbor_count
+from laplaceconfidence.stages import stage
+from laplaceconfidence.threads import limited_threads, thread_count
+from laplaceconfidence.validation import check_integer, must_be
+
+VIEWS = SETTINGS.views
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HalfWhitening:
+    """Maps features to the half-whitened coordinates that were fitted.
+
+    Attributes
+    ----------
+    largest : float
+        What features are divided by first, so that their squares are representable in single precision.
+    mean : ndarray of float32, shape (d,)
+        Mean of the divided features.
+    axes : ndarray of float32, shape (d, k)
+        Principal axes, each divided by the root of its deviation and by the overall scale.
+    """
+
+    largest: float
+    mean: FloatArray
+    axes: FloatArray
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Coordinates (m, k) of features (m, d)."""
+        return project((features / self.largest).astype(np.float32, copy=False), self.mean, self.axes)
+
+
+def half_whitened(
+    features: FloatArray, n_components: int | None, *, n_jobs: int | None, rng: np.random.Generator
+) -> tuple[FloatArray, HalfWhitening]:
+    """Principal coordinates, each divided by the root of its deviation.
+
+    Full whitening would give noise the same weight as signal; without any, the first few axes would outweigh
+    the rest. The mean square of all entries is 1.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+        One row per sample.
+    n_components : int or None
+        Principal axes to keep; ``None`` keeps up to 256.
+    n_jobs : int or None
+        Threads.
+    rng : numpy.random.Generator
+        Seeds the randomized decomposition of very wide features.
+
+    Returns
+    -------
+    coordinates : ndarray of float32, shape (n, k)
+        The half-whitened coordinates.
+    whitening : HalfWhitening
+        The same map for new samples.
+    """
+    with stage("features"), limited_threads(thread_count(n_jobs)):
+        largest = np.abs(features).max() or features.dtype.type(1)
+        features = (features / largest).astype(np.float32, copy=False)
+        n, d = features.shape
+        if n_components is not None:
+            check_integer(n_components, "n_components", minimum=1, maximum=min(n, d))
+        width = n_components or min(VIEWS.most_axes, n, d)
+        if d <= VIEWS.widest_covariance:
+            mean, axes, variances = principal_axes(features, width)
+            coordinates = project(features, mean, axes)
+        else:
+            mean = features.mean(axis=0, dtype=np.float64).astype(np.float32)
+            left, sizes, right = randomized_svd(
+                features - mean, width, random_state=int(rng.integers(2**31 - 1))
+            )
+            coordinates, axes, variances = left * sizes, right.T, sizes**2 / n
+        least = max(float(variances[0]) * VIEWS.least_variance, VIEWS.least_absolute_variance)
+        kept = variances > least
+        if not kept.any():
+            raise must_be("X", "different between samples in single precision", f"{n} nearly equal rows")
+        root_deviations = np.sqrt(np.sqrt(variances[kept]))
+        coordinates = coordinates[:, kept] / root_deviations
+        scale = np.sqrt(np.square(coordinates).mean(dtype=np.float64))
+        coordinates /= scale
+        axes = (axes[:, kept] / root_deviations / scale).astype(np.float32)
+        whitening = HalfWhitening(float(largest), mean, axes)
+        return np.ascontiguousarray(coordinates, dtype=np.float32), whitening
+
+
+@dataclass(slots=True, eq=False)
+class NeighborGraphs:
+    """The graphs that labels are propagated over: nested ones of one search, or one that was passed in.
+
+    Attributes
+    ----------
+    neighbors : Neighbors or None
+        The search that the nested graphs come from.
+    counts : tuple of int
+        Neighbors of every nested graph, ascending.
+    passed_in : scipy.sparse.csr_array of shape (n, n) or None
+        The affinity of a ``knn_graph``, in place of the nested graphs.
+    """
+
+    neighbors: Neighbors | None
+    counts: tuple[int, ...]
+    passed_in: sparse.csr_array | None = None
+    _neighborhood: Neighborhood | None = field(default=None, repr=False)
+
+    @property
+    def new_sample_counts(self) -> tuple[int, ...]:
+        """Neighbors of a new sample in every graph; in one that was passed in, the median of its nodes."""
+        if self.passed_in is None:
+            return self.counts
+        return (max(1, int(np.median(np.diff(self.passed_in.indptr)))),)
+
+    def affinities(self) -> list[sparse.csr_array]:
+        """The symmetric affinities, the one of fewest neighbors first."""
+        if self.neighbors is None:
+            return [self.passed_in]
+        return [symmetric_affinity(self.neighbors.first(k)) for k in self.counts]
+
+    def normalized(self) -> list[sparse.csr_array]:
+        """The normalized graphs, in the same order."""
+        return [normalized(affinity, degrees(affinity)) for affinity in self.affinities()]
+
+    def closest(self) -> sparse.csr_array:
+        """The normalized graph of the closest neighbors, or the one that was passed in."""
+        if self.neighbors is None:
+            return self.normalized()[0]
+        return normalized_graph(self.neighbors, min(VIEWS.closest, self.counts[-1]))
+
+    def neighborhood(self) -> Neighborhood:
+        """Neighbors and weights of the widest graph, which contains the edges of all others."""
+        if self._neighborhood is None:
+            affinity = self.passed_in if self.neighbors is None else symmetric_affinity(self.neighbors)
+            self._neighborhood = Neighborhood.of_graph(affinity)
+        return self._neighborhood
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureViews:
+    """What evidence is made from.
+
+    Attributes
+    ----------
+    coordinates : ndarray of float32, shape (n, d), or None
+        Half-whitened coordinates for the probe; ``None`` without features.
+    whitening : HalfWhitening or None
+        The map of new samples to these coordinates.
+    graphs : NeighborGraphs or None
+        Where the normalized graphs come from; ``None`` without features and graph.
+    normalized : list of scipy.sparse.csr_array
+        The normalized graphs themselves.
+    propagate : Propagator
+        Propagates columns over them.
+    """
+
+    coordinates: FloatArray | None
+    whitening: HalfWhitening | None
+    graphs: NeighborGraphs | None
+    normalized: list[sparse.csr_array]
+    propagate: Propagator
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is neither a probe nor a graph."""
+        return self.coordinates is None and self.graphs is None
+
+
+def find_views(
+    features: FloatArray | None,
+    knn_graph: Any,
+    given: IntArray,
+    n_classes: int,
+    *,
+    n_neighbors: str | int | Sequence[int],
+    n_components: int | None,
+    search: str,
+    target_recall: float,
+    knn_graph_kind: str,
+    n_jobs: int | None,
+    rng: np.random.Generator,
+) -> FeatureViews:
+    """Coordinates of ``features``, and their graphs unless a ``knn_graph`` replaces them."""
+    coordinates, whitening, graphs = None, None, None
+    if features is not None:
+        coordinates, whitening = half_whitened(features, n_components, n_jobs=n_jobs, rng=rng)
+    if knn_graph is not None:
+        affinity = affinity_from_knn_graph(knn_graph, len(given), kind=knn_graph_kind)
+        graphs = NeighborGraphs(None, (), affinity)
+    elif coordinates is not None:
+        counts = neighbor_counts(n_neighbors, given, n_classes)
+        neighbors = find_neighbors(
+            unit_length(coordinates),
+            counts[-1],
+            search=search,
+            target_recall=target_recall,
+            n_jobs=n_jobs,
+            random_state=rng,
+        )
+        graphs = NeighborGraphs(neighbors, tuple(counts))
+    made = [] if graphs is None else graphs.normalized()
+    return FeatureViews(coordinates, whitening, graphs, made, Propagator(n_jobs))
+
+
+def neighbor_counts(wanted: str | int | Sequence[int], given: IntArray, n_classes: int) -> list[int]:
+    """The numbers of neighbors of the graphs, ascending; "auto" depends on the size of the classes."""
+    if not isinstance(wanted, str):
+        return sorted({fitting_neighbor_count(k, len(given)) for k in np.atleast_1d(wanted).tolist()})
+    class_size = (given != MISSING).sum() / n_classes
+    automatic = VIEWS.neighbors_of_small_classes
+    if n_classes > SETTINGS.classes.many_above:
+        automatic = VIEWS.neighbors_of_many_classes
+    elif class_size >= VIEWS.large_class:
+        automatic = VIEWS.neighbors_of_large_classes
+    return sorted({min(k, len(given) - 1) for k in automatic})
