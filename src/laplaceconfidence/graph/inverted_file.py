@@ -3,7 +3,7 @@
 Samples are in cells around centers, and a query is compared with the nearest cells only. Three things make
 this fast on a CPU: queries run in the order of their cells, so that a cell stays in the cache; wide features
 are searched along their first principal axes and only the candidates found there are compared in full; and
-a query is compared with the fewest cells that reach the wanted recall on a sample of queries answered exactly.
+a query is compared with the fewest cells that reach the wanted recall on a sample of queries.
 """
 
 from __future__ import annotations
