@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from laplaceconfidence.confidence.normalized_margin import NormalizedMargin
+from laplaceconfidence.confidence.probabilities import check_pred_probs
 from laplaceconfidence.confidence.self_confidence import SelfConfidence
 from laplaceconfidence.exceptions import InvalidInputError
 
@@ -97,3 +98,16 @@ def test_what_is_no_probability_is_shown(estimator: Any) -> None:
         estimator().fit(2 * p, y)
     with pytest.raises(InvalidInputError, match="softmax"):
         estimator().fit(np.log(p), y)
+
+
+def test_probabilities_beside_other_evidence_follow_the_same_rule_under_their_own_name() -> None:
+    p, _ = probabilities()
+    np.testing.assert_allclose(check_pred_probs(p.astype(np.float32), 40, 4).sum(axis=1), 1)
+    for wrong, message in (
+        (2 * p, r"'pred_probs'.*summing to 1.*row 0.*sum 2"),
+        (np.log(p), r"'pred_probs'.*negative.*softmax"),
+        (p[:, :3], r"'pred_probs'.*one column.*\(40, 3\).*4 classes"),
+        (p[:39], r"'y' has 40, 'pred_probs' has 39"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            check_pred_probs(wrong, 40, 4)

@@ -5,7 +5,13 @@ from sklearn.neighbors import kneighbors_graph
 
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.features.scale import unit_length
-from laplaceconfidence.graph.affinity import affinity_from_knn_graph, degrees, normalized, symmetric_affinity
+from laplaceconfidence.graph.affinity import (
+    affinity_from_knn_graph,
+    degrees,
+    normalized,
+    normalized_graph,
+    symmetric_affinity,
+)
 from laplaceconfidence.graph.neighbors import find_neighbors
 
 
@@ -83,3 +89,9 @@ def test_the_diagonal_and_one_sided_edges_are_dealt_with() -> None:
 def test_bad_graphs_are_refused_by_name(graph: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         affinity_from_knn_graph(graph, 3)
+
+
+def test_a_normalized_graph_of_fewer_neighbors_comes_from_the_same_search(points: np.ndarray) -> None:
+    affinity = symmetric_affinity(find_neighbors(points, 3))
+    expected = normalized(affinity, degrees(affinity)).toarray()
+    np.testing.assert_allclose(normalized_graph(find_neighbors(points, 20), 3).toarray(), expected)

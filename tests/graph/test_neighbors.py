@@ -117,3 +117,12 @@ def test_k_is_lowered_with_a_warning_that_says_so() -> None:
 def test_an_unknown_search_is_refused(search: object) -> None:
     with pytest.raises(InvalidInputError, match="'search' parameter must be one of 'auto', 'exact', 'ivf'"):
         find_neighbors(clustered(10, 3), 2, search=search)  # type: ignore[arg-type]
+
+
+def test_the_first_neighbors_are_those_of_a_smaller_search() -> None:
+    points = clustered(60, 5)
+    wide, narrow = find_neighbors(points, 12), find_neighbors(points, 4)
+    first = wide.first(4)
+    np.testing.assert_array_equal(first.indices, narrow.indices)
+    np.testing.assert_array_equal(first.similarities, narrow.similarities)
+    assert (first.search, first.recall) == (wide.search, wide.recall)

@@ -241,13 +241,13 @@ class LocalNoiseSettings:
     even: float = 1.25
     """Disagreement of the surer half over the least one up to which it is even. Decision 10."""
     most_noise: float = 0.5
-    """Disagreement from which the local majority is no longer the truth. Decision 10."""
+    """Disagreement from which a local majority need not be the truth. Decision 10; it follows, not tuned."""
     less_noise: float = 0.02
-    """How much less noise a matrix must find than the surest labels show to be overruled. Decision 10."""
+    """How much less noise a matrix must find than the surest labels show to be overruled. Not tuned."""
     predicted_share: float = 0.5
-    """Predictions that every class needs, as a share of its given labels. Decision 10."""
+    """Predictions that every class needs, as a share of its labels. Rule of decision 10, value not tuned."""
     fewest_labels: int = 30
-    """Labels of a class from which it needs them. Decision 10."""
+    """Labels of a class from which it needs them. Not tuned."""
     share_count: float = 0.5
     """Agreeing and disagreeing labels that are added for a standard error. Not tuned (Jeffreys' rule)."""
     transition_count: float = 1.0
