@@ -199,9 +199,7 @@ def test_another_method_with_the_same_preset(run: Any, photos: Path) -> None:
     done = run("train", "photos", "--preset", "image-folder-small", *words)
     assert done.exit_code == 0, done.stderr
     assert done.stderr.count("Note: ") == 1
-    assert (
-        "Note: The preset's [method] settings are for 'laplace' and do not apply: 'cross" in done.stderr
-    )
+    assert "Note: The preset's [method] settings are for 'laplace' and do not apply: 'cross" in done.stderr
     assert ", confidence " not in done.stderr
 
 
