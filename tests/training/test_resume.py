@@ -85,7 +85,7 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_is_used(tmp_path: Pa
     if damage == "changed":
         content[len(content) // 2] ^= 1
     last.write_bytes({"cut": bytes(content[:-100]), "changed": bytes(content), "empty": b""}[damage])
-    with pytest.warns(LaplaceConfidenceWarning, match="goes on from the one before"):
+    with pytest.warns(LaplaceConfidenceWarning, match="is resumed from the one before"):
         run.fit(X, y)
     assert_same_run(tmp_path / "whole", tmp_path / "damaged")
 

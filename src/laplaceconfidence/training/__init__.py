@@ -1,4 +1,4 @@
-"""Training that survives wrong labels. Torch is imported in this room and nowhere else."""
+"""Training on labels of which some are wrong. Torch is imported in this package and nowhere else."""
 
 from __future__ import annotations
 

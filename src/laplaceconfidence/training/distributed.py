@@ -43,7 +43,7 @@ class Team:
         return self.rank == 0
 
     def own_rows(self, values: Tensor) -> Tensor:
-        """This process's share of values that all of them have, one row a sample."""
+        """This process's share of values that all processes have, one row per sample."""
         return values if self.size == 1 else values.tensor_split(self.size)[self.rank]
 
     def gather_rows(self, values: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ class Team:
         return total
 
     def any(self, flag: bool, device: torch.device) -> bool:
-        """Whether the flag is up in any process."""
+        """Whether the flag is true in any process."""
         if self.size == 1:
             return flag
         return bool(self.sum(torch.tensor(float(flag), device=device)) > 0)
@@ -157,7 +157,7 @@ class _SumOverProcesses(torch.autograd.Function):
 
 
 def join_team() -> Team:
-    """Join the processes that ``torchrun`` started; alone if it did not start this one."""
+    """Join the processes that ``torchrun`` started; a team of one if it did not start this process."""
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ and not dist.is_initialized():
         on_gpus = torch.cuda.is_available()
         if on_gpus:

@@ -1,4 +1,4 @@
-"""What goes wrong in training on wrong labels, noticed while it happens."""
+"""Checks during training: losses that are not finite, useless confidences, vanishing classes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from torch import Tensor
 from laplaceconfidence.exceptions import TrainingStopped, TrainingWarning
 from laplaceconfidence.training.methods.interface import Plan
 
-_EXTREME = 0.01  # confidences within this of 0 or 1 say nothing any more
+_EXTREME = 0.01  # confidences within this of 0 or 1 are useless
 
 
 @dataclass(slots=True)
 class Guards:
-    """Watches one run. Every kind of trouble is told once."""
+    """The checks of one run. Each kind of problem is reported once."""
 
     class_names: tuple[str, ...]
-    told: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
 
     def check_loss(self, loss: float, round: int, network: int) -> None:
-        """Stop when the loss is no number any more: nothing after it would be."""
+        """Stop when the loss is not finite: nothing after it would be."""
         if not torch.isfinite(torch.tensor(loss)):
             raise TrainingStopped(
                 f"The loss of network {network + 1} became {loss} in round {round + 1}. Lower "
@@ -31,7 +31,7 @@ class Guards:
             )
 
     def check_plan(self, plan: Plan, round: int) -> None:
-        """Stop when there is nothing to train on; warn when the confidences tell nothing."""
+        """Stop when there is nothing to train on; warn when all confidences are near 0 or 1."""
         for name, rows in plan.streams.items():
             if len(rows) == 0:
                 raise TrainingStopped(
@@ -43,27 +43,27 @@ class Guards:
             return
         if confidence.max() < _EXTREME:
             advice = "given labels are ignored: use a smaller 'alpha' or another 'confidence'."
-            self._tell("confidence 0", f"All confidences are near 0 in round {round + 1}; {advice}")
+            self._warn_once("confidence 0", f"All confidences are near 0 in round {round + 1}; {advice}")
         elif confidence.min() > 1 - _EXTREME:
             advice = "wrong labels are learned too: use a shorter 'warmup' or another 'confidence'."
-            self._tell("confidence 1", f"All confidences are near 1 in round {round + 1}; {advice}")
+            self._warn_once("confidence 1", f"All confidences are near 1 in round {round + 1}; {advice}")
 
     def check_targets(self, counts: Tensor, expected: Tensor, round: int) -> None:
-        """Warn when a class that has given labels leads the targets of no sample."""
+        """Warn when a class that has given labels is the largest target of no sample."""
         vanished = torch.nonzero((counts == 0) & (expected > 0)).flatten().tolist()
         if vanished:
             names = ", ".join(self.class_names[code] for code in vanished[:5])
             names += ", ..." * (len(vanished) > 5)
-            self._tell(
+            self._warn_once(
                 "vanished class",
                 f"{len(vanished)} of {len(self.class_names)} classes ({names}) vanished from the training "
                 f"targets in round {round + 1}: the networks hardly predict them any more. A longer "
                 "'warmup', a smaller 'sharpen' or a larger 'prior_weight' keeps them.",
             )
 
-    def _tell(self, kind: str, message: str) -> None:
-        if kind not in self.told:
-            self.told.add(kind)
+    def _warn_once(self, kind: str, message: str) -> None:
+        if kind not in self.reported:
+            self.reported.add(kind)
             warnings.warn(message, TrainingWarning, stacklevel=2)
 
 

@@ -1,4 +1,4 @@
-"""What users train on (arrays, a NoisyDataset, a torch Dataset) as samples, labels and ids."""
+"""Input data (arrays, a NoisyDataset, a torch Dataset) as samples, labels and ids."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from laplaceconfidence.training.samples import ResidentSamples, Samples, Streame
 from laplaceconfidence.validation import check_finite, check_same_length, must_be
 
 ImageSize = int | tuple[int, int] | None
-"""What image files are resized to: a side, (height, width), or nothing where all have one size."""
+"""Size that image files are resized to: a side, (height, width), or ``None`` where all have one size."""
 
 RESIDENT_UP_TO = 2 * 2**30
-"""Bytes of inputs that are kept in memory as one tensor; more are read by workers again and again."""
+"""Bytes of inputs that are kept in memory as one tensor; more are read by workers in every pass."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +57,27 @@ def training_data(
     image_size: ImageSize = None,
     classes: Any = None,
 ) -> TrainingData:
-    """The data of ``fit``. ``classes`` fixes the classes where they are already known, as for a test set."""
+    """The data of ``fit``.
+
+    Parameters
+    ----------
+    X, y : as for ``RobustClassifier.fit``
+        Samples and given labels.
+    device : torch.device
+        Where inputs that fit into memory are kept.
+    n_workers : int
+        Processes that read samples of larger data sets.
+    missing_label : Any
+        A value of ``y`` that means "no label".
+    image_size : int or tuple of int, optional
+        Size that image files are resized to.
+    classes : ndarray of shape (n_classes,), optional
+        The classes where they are already known, as for a test set.
+
+    Returns
+    -------
+    TrainingData
+    """
     if is_huggingface(X):
         X = read_dataset(X, missing_label=missing_label, image_size=image_size)
     if isinstance(X, NoisyDataset):
@@ -73,7 +93,7 @@ def training_data(
     else:
         samples = ResidentSamples(as_inputs(X), device)
         if y is None:
-            raise must_be("y", "the given labels, one a sample", None)
+            raise must_be("y", "the given labels, one per sample", None)
         encoded = encode_labels(y, classes=classes, missing_label=missing_label, parameter="y")
         check_same_length("X", len(samples), "y", len(encoded.codes))
     return _encoded_data(samples, encoded)
@@ -82,7 +102,7 @@ def training_data(
 def unlabeled_samples(
     X: Any, device: torch.device, *, n_workers: int, image_size: ImageSize = None
 ) -> Samples:
-    """Samples to predict for; labels, where there are some, are not looked at."""
+    """Samples to predict for; labels, where there are some, are ignored."""
     if is_huggingface(X):
         X = read_dataset(X, image_size=image_size)
     if isinstance(X, NoisyDataset):
@@ -118,7 +138,7 @@ def as_inputs(X: Any) -> Tensor:
 
 
 class ImageFiles(Dataset[tuple[Any, int]]):
-    """Images of a list of paths, decoded when they are asked for, with label codes."""
+    """Images of a list of paths, decoded when they are requested, with label codes."""
 
     def __init__(self, paths: StrArray, labels: IntArray, size: ImageSize) -> None:
         self.paths, self.targets, self.size = paths, labels, size
@@ -134,7 +154,7 @@ def _numeric(array: Any) -> Any:
     if array.dtype.kind not in "fiub":
         raise must_be("X", "numeric", str(array.dtype), "Embed or encode text and categories first.")
     kept = array.dtype if array.dtype == np.uint8 else np.float32
-    return np.require(array, dtype=kept, requirements=["C", "W"])  # torch warns of what it cannot write to
+    return np.require(array, dtype=kept, requirements=["C", "W"])  # torch warns of read-only arrays
 
 
 def _samples_of(data: NoisyDataset, device: torch.device, n_workers: int, image_size: ImageSize) -> Samples:
@@ -148,7 +168,7 @@ def _samples_of(data: NoisyDataset, device: torch.device, n_workers: int, image_
 
 
 def _is_map_style(X: Any) -> bool:
-    """Whether ``X`` is a dataset without saying so: it gives pairs, and is no sequence of numbers."""
+    """Whether ``X`` has the interface of a dataset of ``(input, label)`` without being a torch Dataset."""
     if (
         isinstance(X, (np.ndarray, Tensor, list, tuple))
         or not hasattr(X, "__getitem__")

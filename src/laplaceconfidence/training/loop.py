@@ -1,4 +1,4 @@
-"""The training loop: rounds, phases, steps. It knows no method."""
+"""The training loop, the same for every method: rounds, phases, steps."""
 
 from __future__ import annotations
 
@@ -30,11 +30,29 @@ from laplaceconfidence.training.task import TestSet, TrainingTask
 RoundListener = Callable[[Mapping[str, Any]], None]
 """Called after every round with what was measured in it."""
 
-_LOSS_CHECK_STEPS = 20  # on a GPU a look at the loss waits for everything queued before it
+_LOSS_CHECK_STEPS = 20  # on a GPU, reading the loss waits for everything queued before it
 
 
 class Loop:
-    """One run of a method on a task, from the beginning or from where its folder says it was."""
+    """One run of a method, from the beginning or from the newest checkpoint in its folder.
+
+    Parameters
+    ----------
+    method : Method
+        The training method.
+    task : TrainingTask
+        Data and networks.
+    settings : TrainingSettings
+        Schedule, batches, precision and seed.
+    folder : RunFolder, optional
+        Where the first process writes; the others have none.
+    saved_in : Path, optional
+        The path of that folder, in every process.
+    checkpoint_seconds : float, default=30
+        Least time between two checkpoints.
+    listeners : sequence of callables, default=()
+        Called after every round with what was measured in it.
+    """
 
     def __init__(
         self,
@@ -49,7 +67,7 @@ class Loop:
     ) -> None:
         self.method, self.task, self.settings = method, task, settings
         self._folder = folder  # only the first process has one
-        self._saved_in = saved_in  # all know where it is
+        self._saved_in = saved_in  # the same in all processes
         self._checkpoint_seconds = checkpoint_seconds
         self._listeners = listeners
         self._train_labels = task.labels[task.train_rows.numpy()]
@@ -74,7 +92,7 @@ class Loop:
         self._best_is_saved = True
 
     def run(self) -> TrainingProgress:
-        """Train to the end; the networks are then those of the best round (the last without validation)."""
+        """Train to the end. The networks are then those of the chosen round (the last without validation)."""
         self._resume()
         rounds = self.settings.rounds
         with (
@@ -160,7 +178,7 @@ class Loop:
             for step in steps(self.task, self.problem, progress, phase, plan, batches):
                 loss = self._optimize(step)
                 advance(1)
-                self._look_up(loss, phase)
+                self._check_between_steps(loss, phase)
 
     # Steps
 
@@ -183,8 +201,8 @@ class Loop:
         self.progress.add_step({"loss": loss.detach(), **step.measures}, step.target_counts)
         return loss.detach()
 
-    def _look_up(self, loss: Tensor, phase: Phase) -> None:
-        """Between two steps: is the loss still a number, and was the run asked to stop?"""
+    def _check_between_steps(self, loss: Tensor, phase: Phase) -> None:
+        """Stop if the loss is not finite, or if the run was asked to stop."""
         progress, team, device = self.progress, self.task.team, self.task.device
         if device.type == "cpu" or progress.step % _LOSS_CHECK_STEPS == 0:
             lost = team.any(not bool(torch.isfinite(loss)), device)
@@ -268,13 +286,13 @@ class Loop:
                     "networks": [network.module.state_dict() for network in self.task.networks],
                     "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
                     "scaler": self._scaler.state_dict(),
-                    "told": sorted(self._guards.told),
+                    "reported": sorted(self._guards.reported),
                     "progress": progress,
                 }
             )
 
     def _resume(self) -> None:
-        """Take up the run where its newest whole checkpoint was made, if there is one."""
+        """Resume from the newest whole checkpoint, if there is one."""
         if self._saved_in is None:
             return
         team, folder = self.task.team, self._folder
@@ -285,7 +303,7 @@ class Loop:
         for optimizer, state in zip(self._optimizers, content["optimizers"], strict=True):
             optimizer.load_state_dict(state)
         self._scaler.load_state_dict(content["scaler"])
-        self._guards.told = set(content["told"])
+        self._guards.reported = set(content["reported"])
         self.progress = TrainingProgress.from_dict(content["progress"], self.task.device, team)
         if self.progress.best is not None:
             best = team.on_first(lambda: folder.load_best() if folder else None, self.task.device)

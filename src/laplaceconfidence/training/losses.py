@@ -1,4 +1,4 @@
-"""The terms that training losses are made of. All take logits or probabilities of shape (batch, classes)."""
+"""Terms of training losses. All take logits or probabilities of shape (batch, classes)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ def soft_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def negative_entropy(logits: Tensor) -> Tensor:
-    """Mean over the batch of sum_c p_c log p_c: what overconfident predictions are fined in warm-up."""
+    """Mean over the batch of sum_c p_c log p_c: the penalty on overconfident predictions in the warm-up."""
     log_p = functional.log_softmax(logits, dim=1)
     return (log_p.exp() * log_p).sum(dim=1).mean()
 
 
 def uniform_prior_divergence(mean_prediction: Tensor) -> Tensor:
-    """sum_c pi_c log(pi_c / mean_c) with pi_c = 1/C: grows when a batch is seen as a few classes only."""
+    """sum_c pi_c log(pi_c / mean_c) with pi_c = 1/C: large when few classes are predicted in a batch."""
     prior = 1.0 / mean_prediction.shape[-1]
     return (prior * (prior / mean_prediction.clamp_min(_SMALLEST)).log()).sum()
 
 
 def sharpen(probabilities: Tensor, power: float) -> Tensor:
-    """p^power, normalized: 1 leaves the distribution alone, more lowers its entropy.
+    """p^power, normalized: 1 leaves the distribution as it is, more lowers its entropy.
 
-    The paper writes p^(1/T) and means this; see REFERENCE, section 2.
+    The paper writes the power as 1/T and means a distribution of lower entropy.
     """
     if power == 1:
         return probabilities

@@ -19,7 +19,7 @@ from laplaceconfidence.training.task import TrainingTask
 
 
 def index_batches(phase: Phase, plan: Plan, batch_size: int, seed: int) -> dict[str, list[Tensor]]:
-    """The sample numbers of every batch of the phase, by stream; the first stream says how many there are."""
+    """The sample numbers of every batch of the phase, by stream; the first stream sets their number."""
     batches: dict[str, list[Tensor]] = {}
     n_steps = None
     for name, rows in plan.streams.items():
@@ -102,7 +102,7 @@ def shuffled_batches(rows: Tensor, batch_size: int, seed: int, *, passes: int) -
 
 
 def endless_batches(rows: Tensor, batch_size: int, seed: int, *, n_batches: int) -> list[Tensor]:
-    """As many batches as are needed, going over the rows again and again."""
+    """``n_batches`` batches; the rows are repeated as often as needed."""
     batches: list[Tensor] = []
     for turn in count():
         batches += _one_pass(rows, batch_size, seed, turn)

@@ -45,8 +45,8 @@ _TABLES: dict[str, type[Table]] = {
     "weak": WeakSettings,
     "strong": StrongSettings,
 }
-# Of several problems with one value the most telling comes first: that a table is no word is the least.
-_TELLING = {"extra_forbidden": 0, "string_type": 2, "literal_error": 2}
+# Which of several problems with one value is shown: lower numbers first.
+_PRIORITY = {"extra_forbidden": 0, "string_type": 2, "literal_error": 2}
 
 
 def preset_names() -> list[str]:
@@ -208,7 +208,7 @@ def _checked(content: dict[str, Any], where: str) -> Preset:
 
 def _explained(error: ValidationError, where: str, method: Any) -> str:
     """The first problem in words: the key, the rule and the value; for unknown keys the valid ones."""
-    problems = sorted(error.errors(), key=lambda one: _TELLING.get(one["type"], 1))
+    problems = sorted(error.errors(), key=lambda one: _PRIORITY.get(one["type"], 1))
     problem = problems[0]
     path: list[str] = []
     table: type[Table] = Preset

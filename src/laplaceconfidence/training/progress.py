@@ -1,4 +1,4 @@
-"""How far a run is and what it has measured: all that a checkpoint holds besides weights."""
+"""The position of a run and what it has measured: all that a checkpoint holds besides weights."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ from laplaceconfidence.training.methods.interface import Phase, Plan, State
 
 @dataclass(slots=True, eq=False)
 class TrainingProgress:
-    """The position of a run, what its method remembers and what was measured."""
+    """The position of a run, the state of its method and what was measured."""
 
     state: State
     round: int = 0
     phase: int = 0
     step: int = 0
-    plan: Plan | None = None  # of the phase that is under way
+    plan: Plan | None = None  # of the current phase
     sums: dict[str, Tensor] = field(
         default_factory=dict
     )  # over its steps, on the device: no step waits for them
-    target_counts: Tensor | None = None  # (C,) how often each class led the targets in this phase
-    phase_records: list[dict[str, Any]] = field(default_factory=list)  # of the round that is under way
-    confidences: dict[str, Tensor] = field(default_factory=dict)  # of the round that is under way, by network
+    target_counts: Tensor | None = None  # (C,) how often each class had the largest target
+    phase_records: list[dict[str, Any]] = field(default_factory=list)  # of the current round
+    confidences: dict[str, Tensor] = field(default_factory=dict)  # of the current round, by network
     history: list[dict[str, Any]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     best: dict[str, Any] | None = None  # the chosen round, its validation accuracy and the highest one
 
     def begin_phase(self, phase: Phase, plan: Plan) -> None:
+        """Store the plan, and its confidences for the record of the round."""
         self.plan = plan
         if "confidence" in plan.tensors:
             for network in phase.trains:
                 self.confidences[f"confidence_{network + 1}"] = plan.tensors["confidence"].float().cpu()
 
     def add_step(self, values: Mapping[str, Tensor], target_counts: Tensor | None) -> None:
+        """Add the measurements of one step to the sums of the phase."""
         self.step += 1
         for name, value in values.items():
             # In double precision the order of such additions does not matter; Apple's GPUs have none.
@@ -50,7 +52,7 @@ class TrainingProgress:
             self.target_counts = before + target_counts
 
     def finish_phase(self, phase: Phase, team: Team) -> dict[str, Any]:
-        """Go on to the next phase; what was measured in this one, over all processes."""
+        """Advance to the next phase; returns what was measured in this one, over all processes."""
         assert self.plan is not None
         record: dict[str, Any] = {
             "name": phase.name,
@@ -83,13 +85,14 @@ class TrainingProgress:
         return True
 
     def finish_round(self, record: dict[str, Any], seconds: float) -> None:
+        """Store what was measured in the round and advance to the next one."""
         self.history.append(record)
         self.seconds.append(seconds)
         self.round, self.phase = self.round + 1, 0
         self.phase_records, self.confidences = [], {}
 
     def as_dict(self, team: Team) -> dict[str, Any]:
-        """Plain values and tensors only; what the processes counted apart is added up."""
+        """Plain values and tensors only; sums are those over all processes."""
         counts = self.target_counts
         return {name: getattr(self, name) for name in self.__dataclass_fields__} | {
             "plan": None if self.plan is None else self.plan.as_dict(),
@@ -102,7 +105,7 @@ class TrainingProgress:
         """What ``as_dict`` gave, with everything that steps use on their device."""
         progress = cls(**content)
         progress.state = {name: value.to(device) for name, value in progress.state.items()}
-        own = 1 if team.is_first else 0  # sums over all processes go on in the first
+        own = 1 if team.is_first else 0  # the first process continues with the sums over all processes
         progress.sums = {name: value.to(device) * own for name, value in progress.sums.items()}
         if progress.target_counts is not None:
             progress.target_counts = progress.target_counts.to(device) * own

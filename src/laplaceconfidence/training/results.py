@@ -1,4 +1,4 @@
-"""What a finished run says about every sample, and its summary."""
+"""Results of a finished run: confidences, predictions and refined labels of every sample, and a summary."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.run_files import PREDICTIONS, REFINED_LABELS, TEST_PREDICTIONS
 from laplaceconfidence.training.loop import Loop
 from laplaceconfidence.training.methods.interface import Evidence
 from laplaceconfidence.training.run_folder import RunFolder
@@ -30,7 +31,7 @@ class Results:
 
 
 def final_results(loop: Loop) -> Results:
-    """Judge every sample by the networks as they are now."""
+    """Confidences, predictions and refined labels of all samples, from the networks as they are now."""
     task, method = loop.task, loop.method
     rows = torch.arange(len(task.labels))
     seen = {network: task.observe(network, loop.settings, rows) for network in method.predictors}
@@ -38,18 +39,18 @@ def final_results(loop: Loop) -> Results:
     inputs = partial(task.inputs, rows, loop.settings)
     evidence = Evidence(seen, task.labels, loop.problem, loop.settings.rounds, seed, inputs)
 
-    def judged() -> Any:
+    def estimated() -> Any:
         return torch.from_numpy(
             np.asarray(method.final_confidence(evidence, loop.progress.state), np.float64)
         )
 
-    confidence = task.team.on_first(judged, task.device).numpy()
+    confidence = task.team.on_first(estimated, task.device).numpy()
     probabilities = evidence.mean_probabilities()
     return Results(confidence, probabilities, refined_labels(task.labels, confidence, probabilities))
 
 
 def refined_labels(labels: IntArray, confidence: FloatArray, probabilities: FloatArray) -> IntArray:
-    """The class that leads w * given + (1 - w) * prediction; the predicted one where no label was given."""
+    """The largest class of w * given + (1 - w) * prediction; the predicted one where no label was given."""
     weight = np.where(labels == MISSING, 0.0, confidence)[:, None]
     given = np.eye(probabilities.shape[1])[np.maximum(labels, 0)]
     refined: IntArray = (weight * given + (1 - weight) * probabilities).argmax(axis=1).astype(np.int64)
@@ -57,7 +58,7 @@ def refined_labels(labels: IntArray, confidence: FloatArray, probabilities: Floa
 
 
 def summarize(loop: Loop) -> dict[str, Any]:
-    """The run in a few numbers. Test accuracies are reported; nothing was chosen by them."""
+    """The chosen round and the accuracies. Test accuracies are reported; nothing is chosen by them."""
     history, best = loop.progress.history, loop.progress.best
     summary: dict[str, Any] = {
         "rounds": len(history),
@@ -67,10 +68,10 @@ def summarize(loop: Loop) -> dict[str, Any]:
         summary["validation_accuracy"] = best["validation_accuracy"]
     if history and "test_accuracy" in history[-1]:
         accuracies = [record["test_accuracy"] for record in history]
-        summary |= _watched(accuracies, summary["chosen_round"])
+        summary |= _test_summary(accuracies, summary["chosen_round"])
     if loop.task.further_tests:
         summary["further_tests"] = {
-            name: _watched(
+            name: _test_summary(
                 [record["further_test_accuracies"][name] for record in history], summary["chosen_round"]
             )
             for name in loop.task.further_tests
@@ -78,8 +79,8 @@ def summarize(loop: Loop) -> dict[str, Any]:
     return summary
 
 
-def _watched(accuracies: Sequence[float], chosen_round: int) -> dict[str, float]:
-    """What a test set saw of a run."""
+def _test_summary(accuracies: Sequence[float], chosen_round: int) -> dict[str, float]:
+    """The accuracies on one test set."""
     return {
         "test_accuracy_of_chosen_round": accuracies[chosen_round - 1],
         "test_accuracy_mean_of_last_rounds": float(np.mean(accuracies[-LAST_ROUNDS:])),
@@ -99,12 +100,12 @@ def write_results(folder: RunFolder | None, loop: Loop, results: Results, summar
         return
     names = np.array([*task.class_names, None], dtype=object)  # -1 reads the last entry: no label
     columns = _predicted(task.ids, results.probabilities, task.class_names)
-    folder.write_table("predictions.parquet", columns)
+    folder.write_table(PREDICTIONS, columns)
     if test_probabilities is not None:
         ids = np.arange(len(test_probabilities)).astype(str)
-        folder.write_table("test_predictions.parquet", _predicted(ids, test_probabilities, task.class_names))
+        folder.write_table(TEST_PREDICTIONS, _predicted(ids, test_probabilities, task.class_names))
     folder.write_table(
-        "refined_labels.parquet",
+        REFINED_LABELS,
         {
             "id": task.ids,
             "given_label": names[task.labels],

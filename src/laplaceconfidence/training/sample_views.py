@@ -1,4 +1,4 @@
-"""From raw inputs to what a network takes: weak and strong views, then normalization, on the device."""
+"""Weak and strong views of raw inputs, and their normalization, on the device."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SampleViews:
     channels_last: bool = False
 
     def normalized(self, inputs: Tensor) -> Tensor:
-        """Inputs on the scale a network learns well from; bytes count as [0, 1]."""
+        """Inputs with mean 0 and deviation 1; bytes are scaled to [0, 1] first."""
         values = inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs.float()
         values = (values - self.mean) / self.deviation
         if self.channels_last and values.ndim == 4:
@@ -92,5 +92,5 @@ def input_statistics(inputs: Tensor) -> tuple[Tensor, Tensor]:
     over = (0, 2, 3) if inputs.ndim == 4 else (0,)
     mean = values.mean(dim=over, keepdim=True)
     deviation = values.std(dim=over, keepdim=True, correction=0)
-    deviation = torch.where(deviation > _SMALLEST_DEVIATION, deviation, 1.0)  # a constant tells nothing
+    deviation = torch.where(deviation > _SMALLEST_DEVIATION, deviation, 1.0)  # constant inputs are not scaled
     return mean.float(), deviation.float()

@@ -21,7 +21,7 @@ class Samples(Protocol):
     """Inputs by sample number, in any order, batch by batch."""
 
     shape: tuple[int, ...]  # of one sample: (channels, height, width) or (features,)
-    resident: bool  # whether fetching a sample costs nothing
+    resident: bool  # whether all inputs are in memory
 
     def __len__(self) -> int: ...
 
@@ -48,7 +48,7 @@ class ResidentSamples:
 
 
 class StreamedSamples:
-    """Inputs that workers read from a map-style dataset of ``(input, label)`` while training goes on."""
+    """Inputs that workers read from a map-style dataset of ``(input, label)`` during training."""
 
     resident = False
 

@@ -1,4 +1,4 @@
-"""One step as a method sees it: batches with their views, networks, plan and state."""
+"""One step of training, as a method gets it: batches with their views, networks, plan and state."""
 
 from __future__ import annotations
 
@@ -15,16 +15,36 @@ from laplaceconfidence.training.trained_network import TrainedNetwork
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """This process's share of one batch. Every call of a view draws anew."""
+    """The share of one batch that this process has. Every call of a view draws new random numbers.
 
-    index: Tensor  # (b,) sample numbers, on the device
-    labels: Tensor  # (b,) given labels, -1 where missing
-    inputs: Tensor  # raw inputs: of the whole batch if ``whole``, else of this share
+    Attributes
+    ----------
+    index : Tensor of shape (b,)
+        Sample numbers, on the device.
+    labels : Tensor of shape (b,)
+        Given labels, -1 where missing.
+    inputs : Tensor
+        Raw inputs: of the whole batch if ``whole`` is true, otherwise of this share.
+    views : SampleViews
+        How inputs are augmented and normalized.
+    generator : torch.Generator
+        Where the views draw from.
+    team : Team
+        The processes that train together.
+    whole : bool
+        Whether ``inputs`` are those of the whole batch.
+    weight : float
+        Weight of this share among the processes; 1 where all shares have the same size.
+    """
+
+    index: Tensor
+    labels: Tensor
+    inputs: Tensor
     views: SampleViews
     generator: torch.Generator
     team: Team
     whole: bool
-    weight: float  # of this share among the processes; 1 where all shares are alike
+    weight: float
 
     def __len__(self) -> int:
         return len(self.index)
@@ -47,21 +67,51 @@ class Batch:
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """What ``Method.loss`` and ``Method.after_step`` are handed."""
+    """The argument of ``Method.loss`` and ``Method.after_step``.
+
+    Attributes
+    ----------
+    round : int
+        The current round, counted from 0.
+    progress : float
+        Rounds done so far, with the fraction of the current phase.
+    phase : Phase
+        The current phase.
+    plan : Plan
+        The plan of the phase, its tensors on the device.
+    state : dict of str to Tensor
+        The state of the method, which may be changed in ``after_step``.
+    problem : Problem
+        The facts about the run.
+    networks : tuple of TrainedNetwork
+        All networks; calling one gives logits.
+    batches : dict of str to Batch
+        By the names of the plan's streams.
+    generator : torch.Generator
+        On the CPU; draws the same numbers in every process.
+    team : Team
+        The processes that train together.
+    measures : dict of str to Tensor
+        Scalars for the history; see ``measure``.
+    notes : dict of str to Tensor
+        Anything that ``loss`` passes on to ``after_step``.
+    target_counts : Tensor of shape (n_classes,) or None
+        How often each class has the largest target in this step; see ``show_targets``.
+    """
 
     round: int
-    progress: float  # rounds done so far, with the fraction of the phase that is under way
+    progress: float
     phase: Phase
     plan: Plan
     state: State
     problem: Problem
     networks: tuple[TrainedNetwork, ...]
-    batches: dict[str, Batch]  # by the names of the plan's streams
-    generator: torch.Generator  # on the CPU; draws the same in every process
+    batches: dict[str, Batch]
+    generator: torch.Generator
     team: Team
     measures: dict[str, Tensor] = field(default_factory=dict)
-    notes: dict[str, Tensor] = field(default_factory=dict)  # from ``loss`` to ``after_step``, for the method
-    target_counts: Tensor | None = None  # (C,) how often each class led the targets of this step
+    notes: dict[str, Tensor] = field(default_factory=dict)
+    target_counts: Tensor | None = None
 
     @property
     def batch(self) -> Batch:
@@ -74,16 +124,16 @@ class Step:
         return self.networks[self.phase.trains[0]]
 
     def measure(self, name: str, value: Tensor) -> None:
-        """Note a scalar for the history, which shows its mean over the phase."""
+        """Record a scalar; the history has its mean over the phase."""
         self.measures[name] = value.detach()
 
     def show_targets(self, targets: Tensor) -> None:
-        """Let the guards see soft targets (b, C), so that they notice a class that vanishes."""
+        """Count the classes of soft targets (b, C), so that a class that vanishes is noticed."""
         leading = targets.detach().argmax(dim=1)
         self.target_counts = torch.bincount(leading, minlength=self.problem.n_classes)
 
     def mean_rows(self, values: Tensor) -> Tensor:
-        """The mean over the whole batch, other processes' shares included; gradients flow."""
+        """The mean over the whole batch, in all processes; gradients flow."""
         return self.team.mean_rows(values)
 
     def gather_rows(self, values: Tensor) -> Tensor:

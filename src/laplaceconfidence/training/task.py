@@ -35,7 +35,7 @@ _STATISTICS_FROM = 10_000  # samples at most; 512 where they are not in memory
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TestSet:
-    """Samples whose accuracy is reported and never used."""
+    """Samples whose accuracy is reported and used for nothing else."""
 
     __test__ = False  # pytest takes the name for a test
 
@@ -51,7 +51,7 @@ class TrainingTask:
     labels: IntArray  # (n,) given, -1 where missing
     ids: StrArray
     class_names: tuple[str, ...]
-    train_rows: Tensor  # which samples are trained on; a method numbers them 0, 1, ...
+    train_rows: Tensor  # which samples are trained on; methods number them from 0
     validation_rows: Tensor  # which are held out to choose the checkpoint
     views: SampleViews
     networks: tuple[TrainedNetwork, ...]
@@ -91,7 +91,7 @@ class TrainingTask:
         return NetworkEvidence(_gathered(features, team), _gathered(probabilities, team))
 
     def inputs(self, rows: Tensor, settings: TrainingSettings) -> FloatArray:
-        """Training samples as they were given, read by this process alone."""
+        """Training samples as they were given, read in this process."""
         batches = torch.split(rows, settings.eval_batch_size)
         read = torch.cat([batch.cpu() for batch in self.samples.batches(batches, seed=settings.seed)])
         inputs: FloatArray = read.numpy()
@@ -104,7 +104,7 @@ class TrainingTask:
         rows: Tensor,
         samples: Samples | None = None,
     ) -> FloatArray:
-        """(n, C) the mean softmax of the networks that predict."""
+        """Mean class probabilities over the networks that predict, of shape (n, C)."""
         each = [self.observe(network, settings, rows, samples).probabilities for network in predictors]
         mean: FloatArray = sum(each[1:], start=each[0]) / len(each)
         return mean

@@ -1,4 +1,4 @@
-"""What was measured in every round, for TensorBoard."""
+"""Logs for TensorBoard."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from laplaceconfidence.exceptions import MissingDependencyError
 
 
 class TensorBoardLogger:
-    """A listener of ``RobustClassifier.fit`` that writes every number of a round into ``folder``.
+    """A listener of ``RobustClassifier.fit`` that logs every number of a round for TensorBoard.
 
-    A run that is resumed goes on in the same curves: rounds that come again replace those that were there.
+    A resumed run continues the same curves: repeated rounds replace those that were logged before.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where the logs are written.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -28,13 +33,14 @@ class TensorBoardLogger:
 
     def __call__(self, record: Mapping[str, Any]) -> None:
         number = record["round"]
-        if self._writer is None:  # not before there is something to write: a run wants its folder empty
+        if self._writer is None:  # not before the first round: a run needs an empty folder to start in
             self._writer = self._open(str(self._folder), purge_step=number)
         for name, value in _numbers(record):
             self._writer.add_scalar(name, value, number)
         self._writer.flush()
 
     def close(self) -> None:
+        """Flush and close the logs."""
         if self._writer is not None:
             self._writer.close()
 

@@ -1,4 +1,4 @@
-"""A network as the loop and the methods use it: logits, penultimate features and the heads of a method."""
+"""A network that is trained: logits, penultimate features and the heads of a method."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from laplaceconfidence.training.networks.registry import NetworkSpec, Shape, bui
 
 
 class Outputs(NamedTuple):
-    """What one forward pass gives."""
+    """The outputs of one forward pass."""
 
     logits: Tensor  # (b, C)
     features: Tensor  # (b, d) what goes into the last linear layer
@@ -29,7 +29,7 @@ class HeadedNetwork(nn.Module):
         super().__init__()
         self.backbone = backbone
         self.heads = nn.ModuleDict()
-        # Entered for good: the network is listened to as long as it lives.
+        # Entered and never left: the features are recorded as long as the network exists.
         self._penultimate = PenultimateFeatures(backbone, feature_layer).__enter__()
 
     def forward(self, inputs: Tensor) -> Outputs:
@@ -47,8 +47,8 @@ class TrainedNetwork:
 
     def __init__(self, module: HeadedNetwork, device: torch.device, team: Team, *, compiled: bool) -> None:
         self.module = module
-        self.is_trained = False  # in the phase that is under way
-        # A head may rest in some phases, and then has no gradients to be waited for.
+        self.is_trained = False  # in the current phase
+        # A head may be unused in some phases, and then has no gradients to wait for.
         self.averages_itself = not module.heads
         self._parallel = team.parallel(module, device) if self.averages_itself else module
         self._plain: nn.Module = module
@@ -66,7 +66,7 @@ class TrainedNetwork:
         return outputs
 
     def begin_phase(self, is_trained: bool) -> None:
-        """Trained networks are in train mode, the others in eval mode, unless a method says otherwise."""
+        """Trained networks are in train mode, the others in eval mode, unless a method changes it."""
         self.is_trained = is_trained
         self.module.train(is_trained)
 
@@ -80,7 +80,7 @@ class TrainedNetwork:
 
     @contextmanager
     def frozen_statistics(self) -> Iterator[None]:
-        """Leave the running statistics of batch normalization alone; batches are normalized as ever."""
+        """Do not update the running statistics of batch normalization; batches are normalized as usual."""
         norms = self._norms()
         before = [norm.momentum for norm in norms]
         for norm in norms:

@@ -1,7 +1,7 @@
-"""Features of a network warmed up on the given labels: what the paper's graph is built on.
+"""Features of a network warmed up on the given labels, as for the graph of the paper.
 
-A network that has seen the labels for a short while has learned what the classes have in common and not yet
-which single labels are wrong. Its features are better than generic ones, and they need no other model.
+A network that was trained for a few epochs has learned what the samples of a class have in common, and has
+not memorized single wrong labels yet. No pretrained model is needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,29 @@ from laplaceconfidence.training.networks.registry import NetworkSpec
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """How the network is warmed up: plain cross-entropy on weakly augmented images."""
+    """Warm-up of a network: cross-entropy on weakly augmented images.
+
+    Parameters
+    ----------
+    network : str, callable or torch.nn.Module, default="small_cnn"
+        As for ``RobustClassifier``.
+    epochs : int, default=10
+        Passes over the data.
+    batch_size : int, default=64
+        Samples per step.
+    learning_rate : float, default=0.02
+        Constant learning rate of SGD.
+    random_state : int, default=0
+        Seed of everything that is random.
+    device : str or torch.device, default="auto"
+        "auto" takes a GPU if there is one.
+    image_size : int, optional
+        Side that image files are resized to.
+    n_workers : int, default=0
+        Processes that read samples of data sets too large for memory.
+    n_jobs : int, optional
+        Threads of torch.
+    """
 
     network: NetworkSpec = "small_cnn"
     epochs: int = 10
@@ -29,9 +51,17 @@ class WarmUp:
     n_jobs: int | None = None
 
     def features(self, X: Any, y: Any = None) -> FloatArray:
-        """(n, d) penultimate features of the samples, eval mode, no augmentation.
+        """Train the network and return its features.
 
-        ``X`` and ``y`` are what ``RobustClassifier.fit`` takes.
+        Parameters
+        ----------
+        X, y : as for ``RobustClassifier.fit``
+            The samples and their given labels.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Penultimate features of ``X``, in eval mode and without augmentation.
         """
         classifier = RobustClassifier(
             self.network,

@@ -125,7 +125,7 @@ def test_checking_leaves_no_trace() -> None:
     [
         ("preact_resnet_18", "Did you mean 'preact_resnet18'"),
         ("smallcnn", "Did you mean 'small_cnn'"),
-        ("zzz", "preact_resnet18, inception_resnet_v2, small_cnn, mlp"),
+        ("zzz", "'preact_resnet18', 'inception_resnet_v2', 'small_cnn', 'mlp'"),
         (17, "'package.module:factory'"),
         ("no_such_package:factory", "No module named 'no_such_package'"),
         (":factory", "Empty module name"),
@@ -145,7 +145,7 @@ def test_networks_that_cannot_be_found(own_module: str, spec: str, said: str) ->
         ("small_cnn", 10, (1280,), "network='mlp'"),
         ("small_cnn", 10, (3, 2, 9), "at least 4 x 4 pixels for 'small_cnn'. Got '2 x 9'"),
         ("inception_resnet_v2", 10, (3, 32, 32), "at least 75 x 75"),
-        (SmallCNN(9, 3), 10, (3, 32, 32), "10 logits a sample"),
+        (SmallCNN(9, 3), 10, (3, 32, 32), "10 logits per sample"),
         (SmallCNN(10, 3), 10, (1, 32, 32), "samples of shape (1, 32, 32)"),
         (lambda n_classes, shape: "network", 10, (3, 32, 32), "returns a torch.nn.Module"),
         ("mlp", 0, (3,), "'n_classes'"),
@@ -162,5 +162,5 @@ def test_a_network_that_returns_no_tensor_is_refused() -> None:
         def forward(self, samples: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             return samples, samples
 
-    with pytest.raises(InvalidInputError, match="tuple a sample"):
+    with pytest.raises(InvalidInputError, match="tuple per sample"):
         build_network(Pair(), 3, (3,))

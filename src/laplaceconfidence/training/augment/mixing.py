@@ -17,8 +17,8 @@ from laplaceconfidence.validation import check_real, check_same_length, must_be
 class MixUp:
     """MixUp (Zhang et al., 2018): every sample is averaged with another of the batch.
 
-    One weight a batch, from Beta(``alpha``, ``alpha``); with ``own_part_larger`` a sample keeps at least half
-    of itself, as in MixMatch and DivideMix. Samples are floating point: images or feature vectors.
+    One weight per batch, from Beta(``alpha``, ``alpha``); with ``own_part_larger`` a sample keeps half
+    of itself or more, as in MixMatch and DivideMix. Samples are floating point: images or feature vectors.
     """
 
     alpha: float = 1.0

@@ -1,1 +1,1 @@
-"""Training methods, one a file, behind one interface."""
+"""Training methods, one per file, behind one interface."""

@@ -1,4 +1,4 @@
-"""The confidence estimator of a method: by name or as an object, and what it is shown."""
+"""Fitting a confidence estimator on the outputs of a network, or on the samples themselves."""
 
 from __future__ import annotations
 
@@ -24,35 +24,49 @@ AVERAGED_EPOCHS = 5
 def estimate_confidence(
     estimator: ConfidenceEstimator, evidence: Evidence, network: int, losses: FloatArray | None = None
 ) -> FloatArray:
-    """(n,) the confidence of every given label, 0 where there is none, from what one network has to say.
+    """Confidences from the outputs of one network.
 
-    ``losses`` replaces those of the moment, such as by their mean over the last epochs.
+    Parameters
+    ----------
+    estimator : ConfidenceEstimator
+        The estimator; it is copied before it is fitted.
+    evidence : Evidence
+        Outputs of the networks and given labels.
+    network : int
+        Which network.
+    losses : ndarray of shape (n_samples,), optional
+        Losses that replace the current ones, such as their mean over the last epochs.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        0 where no label was given.
     """
-    shown = _what_it_takes(estimator, evidence.networks[network], evidence.labels, network, losses)
-    return _fitted_confidence(estimator, shown, evidence)
+    inputs = _input_of(estimator, evidence.networks[network], evidence.labels, network, losses)
+    return _fitted_confidence(estimator, inputs, evidence)
 
 
 def estimate_confidence_from_inputs(estimator: ConfidenceEstimator, evidence: Evidence) -> FloatArray:
-    """(n,) the same from the samples as they were given, whatever the networks make of them."""
+    """The same from the samples themselves, without a network."""
     return _fitted_confidence(estimator, evidence.inputs(), evidence)
 
 
-def _fitted_confidence(estimator: ConfidenceEstimator, shown: FloatArray, evidence: Evidence) -> FloatArray:
+def _fitted_confidence(estimator: ConfidenceEstimator, inputs: FloatArray, evidence: Evidence) -> FloatArray:
     fitted: Any = copy.deepcopy(estimator)
-    _set_if_open(fitted, "random_state", evidence.seed % 2**31)
-    _set_if_open(fitted, "missing_label", MISSING)
-    _set_if_open(fitted, "n_jobs", torch.get_num_threads())
-    _set_if_open(fitted, "classes", np.arange(evidence.problem.n_classes))
+    _set_if_none(fitted, "random_state", evidence.seed % 2**31)
+    _set_if_none(fitted, "missing_label", MISSING)
+    _set_if_none(fitted, "n_jobs", torch.get_num_threads())
+    _set_if_none(fitted, "classes", np.arange(evidence.problem.n_classes))
     with warnings.catch_warnings():
         # The paper's 30 iterations are meant to end the solver, round after round.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted.fit(shown, evidence.labels)
+        fitted.fit(inputs, evidence.labels)
     confidence: FloatArray = np.nan_to_num(np.asarray(fitted.confidence_, dtype=np.float32), nan=0.0)
     return confidence
 
 
 def averaged_losses(state: State, network: int, losses: FloatArray) -> FloatArray:
-    """The mean of the last five epochs' losses, each scaled to [0, 1], remembered in ``state``.
+    """The mean of the last five epochs' losses, each scaled to [0, 1] and kept in ``state``.
 
     As DivideMix does at 90% noise (Li, Socher, Hoi, 2020).
     """
@@ -66,7 +80,7 @@ def averaged_losses(state: State, network: int, losses: FloatArray) -> FloatArra
     return mean
 
 
-def _what_it_takes(
+def _input_of(
     estimator: ConfidenceEstimator,
     seen: NetworkEvidence,
     labels: IntArray,
@@ -86,7 +100,7 @@ def _what_it_takes(
     return seen.features
 
 
-def _set_if_open(estimator: Any, name: str, value: Any) -> None:
-    """Settle what the user left open, so that a resumed run computes the same."""
+def _set_if_none(estimator: Any, name: str, value: Any) -> None:
+    """Set a parameter that the user left at ``None``, so that a resumed run computes the same."""
     if hasattr(estimator, name) and getattr(estimator, name) is None:
         setattr(estimator, name, value)

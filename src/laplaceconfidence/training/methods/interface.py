@@ -1,16 +1,16 @@
-"""What a training method looks like to the loop, and what the loop hands to a method.
+"""The interface between a training method and the loop.
 
-A method is a frozen dataclass without a loop of its own. The loop owns networks, optimizers, devices, seeds,
-checkpoints and processes, and asks the method five things:
+A method is a frozen dataclass of its settings without a loop of its own. The loop owns networks, optimizers,
+devices, seeds, checkpoints and processes, and calls five functions of the method:
 
-- ``phases(round)``: which networks are trained in this round, in which order, and on how many passes;
-- ``plan(phase, evidence, state)``: once before every phase, from what the networks make of the training
+- ``phases(round)``: which networks are trained in this round, in which order, and for how many passes;
+- ``plan(phase, evidence, state)``: once before every phase, from the outputs of the networks on the training
   set: which samples are used, and what is known about them (confidences, splits);
 - ``loss(step)``: the loss of one batch;
-- ``after_step(step)``: what the method itself keeps up to date (averaged teachers, learned labels, queues);
-- ``final_confidence(evidence, state)``: at the end, how far each given label is to be trusted.
+- ``after_step(step)``: updates of the method's own state (averaged teachers, learned labels, queues);
+- ``final_confidence(evidence, state)``: at the end, the confidence of each given label.
 
-Everything a method remembers is a tensor in ``state``, which the loop saves and restores.
+The state of a method is a dict of tensors, which the loop saves and restores.
 """
 
 from __future__ import annotations
@@ -32,22 +32,40 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.step import Step
 
 State = dict[str, Tensor]
-"""What a method remembers, by name: per-sample tensors, label tables, queues; scalars as 0-d tensors."""
+"""The state of a method, by name: per-sample tensors, label tables, queues; scalars as 0-d tensors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a method may know of its task. Samples are numbered 0..n-1 within the training part."""
+    """The facts about a run that a method may use.
 
-    labels: Tensor  # (n,) given labels on the training device, -1 where missing
+    Attributes
+    ----------
+    labels : Tensor of shape (n_samples,)
+        Given labels of the training part on the training device, -1 where missing. Samples are numbered
+        from 0 within the training part.
+    n_classes : int
+        Number of classes.
+    rounds : int
+        All rounds of the run.
+    batch_size : int
+        Samples per step.
+    seed : int
+        Seed of the run.
+    sample_shape : tuple of int
+        (channels, height, width) or (features,).
+    """
+
+    labels: Tensor
     n_classes: int
     rounds: int
     batch_size: int
     seed: int
-    sample_shape: tuple[int, ...]  # (channels, height, width) or (features,)
+    sample_shape: tuple[int, ...]
 
     @property
     def n_samples(self) -> int:
+        """Number of samples in the training part."""
         return len(self.labels)
 
 
@@ -55,8 +73,20 @@ class Problem:
 class Phase:
     """A part of a round in which some networks are trained.
 
-    ``evidence`` names the networks whose outputs on the whole training set ``plan`` wants to see. ``fresh``
-    networks start anew after the plan was made. ``learning_rate`` replaces that of the schedule.
+    Attributes
+    ----------
+    name : str
+        What the phase is called in the history.
+    trains : tuple of int
+        Networks that are trained.
+    passes : int, default=1
+        Passes over the first stream of the plan.
+    evidence : tuple of int, default=()
+        Networks whose outputs on the whole training set are passed to ``plan``.
+    fresh : tuple of int, default=()
+        Networks that get new random weights once the plan is made.
+    learning_rate : float, optional
+        Replaces the learning rate of the schedule.
     """
 
     name: str
@@ -72,10 +102,18 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetworkEvidence:
-    """What one network makes of every sample: eval mode, no augmentation."""
+    """Outputs of one network for every sample, in eval mode and without augmentation.
 
-    features: FloatArray  # (n, d)
-    probabilities: FloatArray  # (n, C)
+    Attributes
+    ----------
+    features : ndarray of shape (n_samples, n_features)
+        Penultimate features.
+    probabilities : ndarray of shape (n_samples, n_classes)
+        Class probabilities.
+    """
+
+    features: FloatArray
+    probabilities: FloatArray
 
     def losses(self, labels: IntArray) -> FloatArray:
         """Cross-entropy of the given labels, NaN where there is none."""
@@ -86,17 +124,33 @@ class NetworkEvidence:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What ``plan`` decides from: the outputs of the networks it asked for and the given labels."""
+    r"""The arguments of ``plan`` and ``final_confidence``.
+
+    Attributes
+    ----------
+    networks : mapping of int to NetworkEvidence
+        Outputs of the networks that the phase names.
+    labels : ndarray of shape (n_samples,)
+        Given labels, -1 where missing.
+    problem : Problem
+        The facts about the run.
+    round : int
+        The current round, counted from 0.
+    seed : int
+        A seed for this plan and nothing else.
+    inputs : callable
+        Reads the samples themselves: an array of shape (n_samples, \*sample_shape).
+    """
 
     networks: Mapping[int, NetworkEvidence]
-    labels: IntArray  # (n,) -1 where missing
+    labels: IntArray
     problem: Problem
     round: int
-    seed: int  # for this plan and nothing else
-    inputs: Callable[[], FloatArray]  # reads the samples themselves, (n, *sample_shape)
+    seed: int
+    inputs: Callable[[], FloatArray]
 
     def mean_probabilities(self) -> FloatArray:
-        """(n, C) the mean prediction of the networks."""
+        """Mean class probabilities over the networks, of shape (n_samples, n_classes)."""
         mean: FloatArray = np.mean([one.probabilities for one in self.networks.values()], axis=0)
         return mean
 
@@ -105,15 +159,24 @@ class Evidence:
 class Plan:
     """The samples of a phase and what is known about them.
 
-    ``streams`` are sample numbers by name (a sample may occur more than once); the first stream sets the
-    length of the phase, the others go round as often as needed. A tensor named "confidence" is recorded and
-    guarded.
+    Attributes
+    ----------
+    streams : dict of str to Tensor
+        Sample numbers by name; a sample may occur more than once. The first stream sets the length of the
+        phase, the others are repeated as often as needed. The order of the samples is drawn from seeds that
+        are derived from these names.
+    tensors : dict of str to Tensor
+        Tensors for the steps of the phase. One named "confidence" is also recorded in every round.
+    batch_sizes : dict of str to int
+        Batch sizes by stream, where they differ from that of the run.
+    measures : dict of str to float
+        Numbers for the history.
     """
 
     streams: dict[str, Tensor]
     tensors: dict[str, Tensor] = field(default_factory=dict)
-    batch_sizes: dict[str, int] = field(default_factory=dict)  # where they differ from the run's
-    measures: dict[str, float] = field(default_factory=dict)  # for the history
+    batch_sizes: dict[str, int] = field(default_factory=dict)
+    measures: dict[str, float] = field(default_factory=dict)
 
     def to(self, device: torch.device) -> Plan:
         """The plan with its tensors on a device; sample numbers stay on the CPU, where batches are made."""
@@ -133,44 +196,117 @@ class Plan:
 
 
 class Method(ABC):
-    """A training method; see the module's docstring. Subclasses are frozen dataclasses of its settings."""
+    """Base class of training methods, which are frozen dataclasses of their settings."""
 
     @property
     @abstractmethod
     def n_networks(self) -> int:
-        """How many networks the method works with; a field or class variable in most methods."""
+        """Number of networks; a field or class variable in most methods."""
 
     @abstractmethod
     def phases(self, round: int) -> tuple[Phase, ...]:
-        """What happens in a round, counted from 0."""
+        """The phases of a round.
+
+        Parameters
+        ----------
+        round : int
+            Counted from 0.
+
+        Returns
+        -------
+        tuple of Phase
+        """
 
     @abstractmethod
     def loss(self, step: Step) -> Tensor:
-        """The loss of one step; with several trained networks, the sum of theirs."""
+        """The loss of one step; with several trained networks, the sum of their losses.
+
+        Parameters
+        ----------
+        step : Step
+            Batches, networks, plan and state.
+
+        Returns
+        -------
+        Tensor
+            A scalar.
+        """
 
     @property
     def predictors(self) -> tuple[int, ...]:
-        """The networks whose mean softmax is the prediction."""
+        """The networks whose mean class probabilities are the prediction."""
         return tuple(range(self.n_networks))
 
     def heads(self, n_features: int, n_classes: int) -> dict[str, nn.Module]:
-        """Modules on top of the penultimate features that every network gets besides its classifier."""
+        """Modules on top of the penultimate features that every network gets besides its classifier.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of penultimate features.
+        n_classes : int
+            Number of classes.
+
+        Returns
+        -------
+        dict of str to torch.nn.Module
+        """
         return {}
 
     def initial_state(self, problem: Problem) -> State:
-        """What the method remembers, before the first round."""
+        """The state before the first round.
+
+        Parameters
+        ----------
+        problem : Problem
+            The facts about the run.
+
+        Returns
+        -------
+        dict of str to Tensor
+        """
         return {}
 
     def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
-        """The samples of the phase: all that have a label, unless the method says otherwise."""
+        """The samples of a phase; by default all that have a label.
+
+        Parameters
+        ----------
+        phase : Phase
+            The phase that is about to begin.
+        evidence : Evidence
+            Outputs of the networks that the phase names, and the given labels.
+        state : dict of str to Tensor
+            The state of the method, which may be changed.
+
+        Returns
+        -------
+        Plan
+        """
         return Plan.over(np.flatnonzero(evidence.labels != MISSING))
 
     def after_step(self, step: Step) -> None:  # noqa: B027 (a hook that most methods leave empty)
-        """Called when the optimizers have made their step."""
+        """Called after the optimizers have made their step.
+
+        Parameters
+        ----------
+        step : Step
+            The same object that ``loss`` got.
+        """
 
     def final_confidence(self, evidence: Evidence, state: State) -> FloatArray:
-        """(n,) how far each given label is to be trusted: its predicted probability, NaN where it is missing.
+        """The confidence of each given label; by default its predicted probability.
 
-        ``state`` describes the training part only; ``evidence`` may be about other samples as well.
+        Parameters
+        ----------
+        evidence : Evidence
+            Outputs of the predicting networks for all samples, held-out ones included.
+        state : dict of str to Tensor
+            The state of the method, which is about the training part only.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            NaN where no label was given.
         """
         return at_given_labels(evidence.mean_probabilities(), evidence.labels)

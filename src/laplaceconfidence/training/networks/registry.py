@@ -62,7 +62,7 @@ def reset_parameters(network: nn.Module) -> None:
             kept += [f"{path}.{name}".lstrip(".") for name, _ in module.named_parameters(recurse=False)]
     if not kept:
         return
-    advice = "Pass a factory instead of a module to have every network made anew."
+    advice = "Pass a factory instead of a module so that each network gets its own weights."
     names = ", ".join(kept[:5]) + (", ..." if len(kept) > 5 else "")
     if len(kept) == sum(1 for _ in network.parameters()):
         raise InvalidInputError(
@@ -114,7 +114,7 @@ def _check_network(network: nn.Module, n_classes: int, input_shape: Shape) -> No
     if (parameter := next(network.parameters(), None)) is not None:
         samples = samples.to(parameter.device, parameter.dtype)
     rule = f"able to take samples of shape {input_shape}"
-    network.eval()  # leaves the running statistics of batch normalization alone
+    network.eval()  # does not update running statistics of batch normalization
     try:
         with torch.no_grad():
             logits = network(samples)
