@@ -105,6 +105,17 @@ def test_source_refers_to_documents_that_exist() -> None:
             assert (ROOT / document).exists(), f"{path.relative_to(ROOT)} refers to {document}"
 
 
+def test_the_walks_name_files_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Four walks through the code")[1]
+    walks = re.split(r"^\*\*.*\*\*$", text, flags=re.MULTILINE)[1:]
+    assert len(walks) == 4
+    for walk in walks:
+        files = re.findall(r"^\d+\. `([^`]+)`", walk, flags=re.MULTILINE)
+        assert 5 <= len(files) <= 12
+        for file in files:
+            assert (ROOT / "src" / "laplaceconfidence" / file).exists(), f"CONTRIBUTING.md names {file}"
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
