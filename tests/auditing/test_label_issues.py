@@ -292,5 +292,5 @@ def test_the_room_can_be_called_however_it_was_imported(imports: str) -> None:
     assert int(done.stdout) > 0
 
 
-def test_the_room_shows_the_signature_of_the_function() -> None:
-    assert "pred_probs" in inspect.signature(laplaceconfidence.auditing).parameters
+def test_the_public_name_is_the_function_itself() -> None:
+    assert inspect.isfunction(laplaceconfidence.audit)

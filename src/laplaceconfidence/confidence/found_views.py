@@ -17,7 +17,7 @@ from laplaceconfidence.confidence.graph_evidence import Spreader
 from laplaceconfidence.confidence.self_training import Views
 from laplaceconfidence.confidence.settings_search import normalized_graph
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.graph.affinity import affinity_from_knn_graph, degrees, normalized
+from laplaceconfidence.graph.affinity import affinity_from_knn_graph, degrees, normalized, symmetric_affinity
 from laplaceconfidence.graph.neighbors import fitting_neighbor_count
 
 CLOSEST = 10  # neighbors of the graph whose votes are an opinion of their own
@@ -31,6 +31,7 @@ class FoundViews:
     n_neighbors: int | None = None
     search: str | None = None
     recall: float | None = None
+    affinity: sparse.csr_array | None = None  # of the widest graph, before normalization
 
 
 def find_views(
@@ -59,7 +60,8 @@ def find_views(
         affinity = affinity_from_knn_graph(knn_graph, len(given), kind=knn_graph_kind)
         graph = normalized(affinity, degrees(affinity))
         closest = partial(_itself, graph)
-        return FoundViews(Views(coordinates, [graph], spread, closest if wants_votes else None))
+        views = Views(coordinates, [graph], spread, closest if wants_votes else None)
+        return FoundViews(views, affinity=affinity)
     if coordinates is None:
         return FoundViews(Views(None, [], spread, None))
     counts = neighbor_counts(n_neighbors, given, n_classes)
@@ -68,7 +70,9 @@ def find_views(
     )
     closest = partial(normalized_graph, neighbors, min(CLOSEST, counts[-1]))
     views = Views(coordinates, graphs, spread, closest if wants_votes else None)
-    return FoundViews(views, counts[-1], neighbors.search, neighbors.recall)
+    return FoundViews(
+        views, counts[-1], neighbors.search, neighbors.recall, symmetric_affinity(neighbors)
+    )
 
 
 def neighbor_counts(wanted: str | int | Sequence[int], given: IntArray, n_classes: int) -> list[int]:

@@ -32,6 +32,7 @@ from laplaceconfidence.confidence.verdict import calibrate_reading
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
 from laplaceconfidence.graph.affinity import GRAPH_KINDS
+from laplaceconfidence.graph.neighborhood import Neighborhood
 from laplaceconfidence.graph.neighbors import SEARCHES
 from laplaceconfidence.stages import StageTimer, observing, stage
 from laplaceconfidence.validation import (
@@ -185,6 +186,12 @@ class NoiseAwareConfidence(BaseEstimator):
         self._warn_if_unidentified()
         return self
 
+    @property
+    def neighborhood_(self) -> Neighborhood | None:
+        """The neighbors and weights of the widest graph; None without a graph."""
+        check_is_fitted(self)
+        return None if self._affinity is None else Neighborhood.of_graph(self._affinity)
+
     def threshold_for(self, precision: float = 0.95) -> float:
         """The confidence below which labels are expected to be wrong at this rate; 0 where none can be."""
         check_is_fitted(self)
@@ -257,6 +264,7 @@ class NoiseAwareConfidence(BaseEstimator):
             rng=rng,
         )
         self.n_neighbors_, self.search_, self.recall_ = found.n_neighbors, found.search, found.recall
+        self._affinity = found.affinity
         return found.views
 
     def _round_count(self) -> int:
