@@ -128,7 +128,7 @@ def decided(run: Any, tmp_path: Path, ids: list[str], verdict: str) -> None:
     assert run(*AUDIT, "--estimator", "knn-vote", "-o", "reviewed").exit_code == 0
     session = ReviewSession(read_audit(tmp_path / "reviewed"))
     for id in ids:
-        row = int(np.flatnonzero(session.judged.ids == id)[0])
+        row = int(np.flatnonzero(session.samples.ids == id)[0])
         session.decide(row, verdict, label=None, expected_version=0, who="ann", queue="worst")
     session.close()
 

@@ -1,4 +1,4 @@
-"""Rows in blocks, so that what is computed for each of them never takes much memory at once."""
+"""Rows in blocks, so that no step needs much memory at once."""
 
 from __future__ import annotations
 

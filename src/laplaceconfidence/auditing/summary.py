@@ -1,4 +1,4 @@
-"""An audit by class and by pair of classes."""
+"""What an audit found, in one sentence, per class, and per pair of classes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.auditing.evidence import class_values
+from laplaceconfidence.auditing.fit_request import class_values
 from laplaceconfidence.data.labels import MISSING
 
 if TYPE_CHECKING:
@@ -16,12 +16,86 @@ if TYPE_CHECKING:
     from laplaceconfidence.auditing.result import AuditResult
 
 
-def summarize_classes(result: AuditResult) -> pd.DataFrame:
-    """One row a class, the largest share of flagged labels first.
+def headline(
+    n_issues: int, n_labeled: int, *, n_missing: int = 0, expected_precision: float | None = None
+) -> str:
+    """State in a sentence how many labels look wrong.
 
-    ``label`` as the user writes it and ``name``; ``n_given`` labels, ``n_issues`` flagged and their share
-    ``issue_share``; ``mean_score``; ``usual_suggestion``, the label most often suggested instead; and
-    ``n_suggested``, how many flagged labels of other classes are suggested to be of this one.
+    Parameters
+    ----------
+    n_issues : int
+        Flagged labels.
+    n_labeled : int
+        All labels.
+    n_missing : int, default=0
+        Samples without a label, which got a suggestion.
+    expected_precision : float, optional
+        Share of the flagged labels that is expected to be wrong.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> headline(9, 90, expected_precision=0.93)
+    '9 of 90 labels (10.0%) look wrong; 93% of these are expected to be wrong.'
+    >>> headline(0, 90, n_missing=1)
+    'None of 90 labels looks wrong. 1 sample without a label got a suggestion.'
+    """
+    labels = f"{n_labeled:,} label{'' if n_labeled == 1 else 's'}"
+    if n_issues == 0:
+        sentence = f"None of {labels} looks wrong."
+    else:
+        verb = "looks" if n_issues == 1 else "look"
+        sentence = f"{n_issues:,} of {labels} ({n_issues / n_labeled:.1%}) {verb} wrong"
+        if expected_precision is not None:
+            sentence += f"; {expected_precision:.0%} of these are expected to be wrong"
+        sentence += "."
+    if n_missing:
+        sentence += f" {n_missing:,} sample{'' if n_missing == 1 else 's'} without a label got a suggestion."
+    return sentence
+
+
+def count_pairs(given: IntArray, suggested: IntArray, n_classes: int) -> list[tuple[int, int, int]]:
+    """Count labels by given and suggested class, where these differ.
+
+    Parameters
+    ----------
+    given, suggested : ndarray of int of shape (m,)
+        Codes of the labels; missing ones are left out.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    list of tuple of int
+        (given, suggested, count), the most frequent first.
+    """
+    differ = (given != suggested) & (given != MISSING) & (suggested != MISSING)
+    cells, counts = np.unique(given[differ] * n_classes + suggested[differ], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return [
+        (int(cell) // n_classes, int(cell) % n_classes, int(n))
+        for cell, n in zip(cells[order], counts[order], strict=True)
+    ]
+
+
+def summarize_classes(result: AuditResult) -> pd.DataFrame:
+    """Summarize an audit per class.
+
+    Parameters
+    ----------
+    result : AuditResult
+        A finished audit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per class, the largest share of flagged labels first: ``label`` as the user writes it and
+        ``name``; ``n_given`` labels, ``n_issues`` flagged ones and their share ``issue_share``;
+        ``mean_score``; ``usual_suggestion``, the label most often suggested instead; and ``n_suggested``, how
+        many flagged labels of other classes are suggested to be of this one.
     """
     import pandas as pd
 
@@ -35,10 +109,9 @@ def summarize_classes(result: AuditResult) -> pd.DataFrame:
     total = np.bincount(given[labeled], weights=scores[labeled], minlength=n_classes)
     with np.errstate(invalid="ignore"):
         share, mean = n_issues / n_given, total / n_given  # NaN for a class without labels
-    moved = flagged & (suggested != given)
     usual = np.full(n_classes, None, dtype=object)
-    for pair, _ in reversed(_counted_pairs(given[moved], suggested[moved], n_classes)):
-        usual[pair[0]] = values[pair[1]].item()
+    for old, new, _ in reversed(count_pairs(given, suggested, n_classes)):
+        usual[old] = values[new].item()
     summary = pd.DataFrame(
         {
             "label": values,
@@ -48,17 +121,26 @@ def summarize_classes(result: AuditResult) -> pd.DataFrame:
             "issue_share": share,
             "mean_score": mean,
             "usual_suggestion": usual,
-            "n_suggested": np.bincount(suggested[moved], minlength=n_classes),
+            "n_suggested": np.bincount(suggested[flagged & (suggested != given)], minlength=n_classes),
         }
     )
     return summary.sort_values("issue_share", ascending=False, kind="stable", ignore_index=True)
 
 
 def summarize_pairs(result: AuditResult) -> pd.DataFrame:
-    """One row a pair of given and suggested label among the flagged ones, the most frequent first.
+    """Summarize the flagged labels of an audit per pair of given and suggested label.
 
-    ``n_issues`` of the pair, their share ``issue_share`` of the labels of the given class, and the mean
-    probability of the suggestion.
+    Parameters
+    ----------
+    result : AuditResult
+        A finished audit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per pair, the most frequent first: ``given_label``, ``suggested_label`` and their names;
+        ``n_issues`` of the pair, their share ``issue_share`` of the labels of the given class, and the
+        ``mean_probability`` of the suggestion.
     """
     import pandas as pd
 
@@ -67,10 +149,9 @@ def summarize_pairs(result: AuditResult) -> pd.DataFrame:
     names, values = result.dataset.class_names, class_values(result.dataset)
     n_given = np.bincount(given[given != MISSING], minlength=n_classes)
     moved = (suggested != MISSING) & (suggested != given)
-    cells = given[moved] * n_classes + suggested[moved]
-    probabilities = result.distributions[moved, suggested[moved]]
-    pairs = _counted_pairs(given[moved], suggested[moved], n_classes)
-    sums = dict(zip(*_summed(cells, probabilities), strict=True))
+    cells, which = np.unique(given[moved] * n_classes + suggested[moved], return_inverse=True)
+    sums = np.bincount(which, weights=result.distributions[moved, suggested[moved]], minlength=len(cells))
+    sum_of = dict(zip(cells.tolist(), sums.tolist(), strict=True))
     return pd.DataFrame(
         [
             {
@@ -80,9 +161,9 @@ def summarize_pairs(result: AuditResult) -> pd.DataFrame:
                 "suggested_name": names[new],
                 "n_issues": count,
                 "issue_share": count / n_given[old],
-                "mean_probability": sums[old * n_classes + new] / count,
+                "mean_probability": sum_of[old * n_classes + new] / count,
             }
-            for (old, new), count in pairs
+            for old, new, count in count_pairs(given, suggested, n_classes)
         ],
         columns=[
             "given_label",
@@ -102,18 +183,3 @@ def _by_row(result: AuditResult) -> tuple[IntArray, IntArray, FloatArray]:
     flagged = by_row["is_label_issue"].to_numpy()
     suggested = np.where(flagged, result.predicted, MISSING)
     return result.dataset.labels, suggested, by_row["label_score"].to_numpy()
-
-
-def _counted_pairs(given: IntArray, suggested: IntArray, n_classes: int) -> list[tuple[tuple[int, int], int]]:
-    """(given, suggested) and how often, the most frequent first."""
-    cells, counts = np.unique(given * n_classes + suggested, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    return [
-        ((int(cell) // n_classes, int(cell) % n_classes), int(n))
-        for cell, n in zip(cells[order], counts[order], strict=True)
-    ]
-
-
-def _summed(cells: IntArray, amounts: FloatArray) -> tuple[list[int], list[float]]:
-    distinct, which = np.unique(cells, return_inverse=True)
-    return distinct.tolist(), np.bincount(which, weights=amounts, minlength=len(distinct)).tolist()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.auditing.issues import audit as find_issues
-from laplaceconfidence.auditing.random_sample import draw_for_review
+from laplaceconfidence.auditing.verified import draw_for_review
 from laplaceconfidence.cli.evidence_files import load_graph, load_probabilities
 from laplaceconfidence.cli.image_features import (
     ImageFeatures,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from laplaceconfidence.auditing.verified_file import VERIFIED_LABEL
+from laplaceconfidence.auditing.verified import VERIFIED_LABEL
 from laplaceconfidence.cli.console import count, output
 from laplaceconfidence.confidence.verdict import FEWEST_AUDITED
 from laplaceconfidence.records import AuditRun

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.arrays import FloatArray
-from laplaceconfidence.auditing.evidence import class_values, default_estimator
+from laplaceconfidence.auditing.fit_request import class_values, default_estimator
 from laplaceconfidence.auditing.table import encodable
-from laplaceconfidence.auditing.verified import learns_from_verified
-from laplaceconfidence.auditing.verified_file import read_verified
+from laplaceconfidence.auditing.verified import learns_from_verified, read_verified
 from laplaceconfidence.cli.console import count
 from laplaceconfidence.cli.decisions import decisions_for
 from laplaceconfidence.confidence.registry import ESTIMATORS

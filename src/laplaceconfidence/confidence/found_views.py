@@ -70,9 +70,7 @@ def find_views(
     )
     closest = partial(normalized_graph, neighbors, min(CLOSEST, counts[-1]))
     views = Views(coordinates, graphs, spread, closest if wants_votes else None)
-    return FoundViews(
-        views, counts[-1], neighbors.search, neighbors.recall, symmetric_affinity(neighbors)
-    )
+    return FoundViews(views, counts[-1], neighbors.search, neighbors.recall, symmetric_affinity(neighbors))
 
 
 def neighbor_counts(wanted: str | int | Sequence[int], given: IntArray, n_classes: int) -> list[int]:

@@ -10,7 +10,7 @@ import numpy as np
 from laplaceconfidence.arrays import BoolArray, IntArray
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
-from laplaceconfidence.records.judgments import Judgments
+from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.review.decisions import SETTLES_LABEL, Decision
 from laplaceconfidence.review.store import read_decisions
 from laplaceconfidence.validation import check_choice, check_real, must_be
@@ -51,7 +51,7 @@ class ExportPlan:
     "dropped" (the sample is left out).
     """
 
-    judged: Judgments
+    samples: SampleArrays
     policy: Policy
     codes: IntArray  # (n,) new label codes
     is_kept: BoolArray  # (n,) whether the sample stays in the data set
@@ -89,40 +89,40 @@ def plan_export(
         at_least=0,
         at_most=1,
     )
-    judged = Judgments.of(run)
+    samples = SampleArrays.of(run)
     decisions = {decision.row: decision for decision in read_decisions(run.folder, run.record)}
-    codes, is_kept = judged.given.copy(), np.ones(len(judged), dtype=bool)
+    codes, is_kept = samples.given.copy(), np.ones(len(samples), dtype=bool)
     for row, decision in decisions.items():
         if decision.verdict in SETTLES_LABEL:
             codes[row] = MISSING if decision.label is None else decision.label
         elif decision.verdict == "none":
             is_kept[row] = False
-    unseen = np.ones(len(judged), dtype=bool)
+    unseen = np.ones(len(samples), dtype=bool)
     unseen[list(decisions)] = False
     if chosen == "reviewed-then-confident":
-        wanted = judged.flagged | (~judged.is_labeled & fill_missing)
-        taken = wanted & unseen & (judged.probability >= least)
-        codes[taken] = judged.suggested[taken]
+        wanted = samples.flagged | (~samples.is_labeled & fill_missing)
+        taken = wanted & unseen & (samples.probability >= least)
+        codes[taken] = samples.suggested[taken]
     elif chosen == "drop":
         unsure = [row for row, decision in decisions.items() if decision.verdict == "unsure"]
         unseen[unsure] = True
-        is_kept &= ~(judged.flagged & unseen)
-    trail = _trail(judged, decisions, codes, is_kept, least)
-    return ExportPlan(judged, chosen, codes, is_kept, trail, len(decisions))
+        is_kept &= ~(samples.flagged & unseen)
+    trail = _trail(samples, decisions, codes, is_kept, least)
+    return ExportPlan(samples, chosen, codes, is_kept, trail, len(decisions))
 
 
 def _trail(
-    judged: Judgments, decisions: dict[int, Decision], codes: IntArray, is_kept: BoolArray, least: float
+    samples: SampleArrays, decisions: dict[int, Decision], codes: IntArray, is_kept: BoolArray, least: float
 ) -> pd.DataFrame:
     import pandas as pd
 
-    differs = (codes != judged.given) | ~is_kept
-    record = judged.run.record
+    differs = (codes != samples.given) | ~is_kept
+    record = samples.run.record
     values = record.class_values
     entries: list[dict[str, Any]] = []
-    for row in judged.order[differs[judged.order]].tolist():
+    for row in samples.order[differs[samples.order]].tolist():
         decision = decisions.get(row)
-        old, new = int(judged.given[row]), int(codes[row])
+        old, new = int(samples.given[row]), int(codes[row])
         if decision is not None:
             why = _WHY[str(decision.verdict)]
         elif is_kept[row]:
@@ -133,13 +133,13 @@ def _trail(
         entries.append(
             {
                 "row": row,
-                "id": judged.ids[row],
+                "id": samples.ids[row],
                 "action": action,
                 "old_label": None if old == MISSING else str(values[old]),
                 "new_label": None if not is_kept[row] or new == MISSING else str(values[new]),
                 "why": why,
-                "probability": _rounded(dict(judged.top_classes(row)).get(new)) if is_kept[row] else None,
-                "label_score": _rounded(judged.confidence[row]),
+                "probability": _rounded(dict(samples.top_classes(row)).get(new)) if is_kept[row] else None,
+                "label_score": _rounded(samples.confidence[row]),
                 "decided_by": decision.who if decision else f"audit by {record.estimator!r}",
                 "decided_at": decision.at if decision else record.created,
             }

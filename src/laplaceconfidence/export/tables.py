@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laplaceconfidence.arrays import BoolArray
-from laplaceconfidence.auditing.evidence import class_values
+from laplaceconfidence.auditing.fit_request import class_values
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.read_options import Names
 from laplaceconfidence.export.original import Original

@@ -56,7 +56,7 @@ def write_export(
     The format follows from the name of ``out``, or from what the data was; ``copy`` copies images where they
     would be linked.
     """
-    original = original_of(plan.judged)
+    original = original_of(plan.samples)
     chosen, path = _place(plan, original, out, format)
     if copy and chosen != "folder":
         raise must_be("copy", "left out but for a folder of images", copy)
@@ -94,7 +94,7 @@ def _place(
         check_choice(format, "format", FORMATS)
     if out is None:
         chosen: Format = format or _usual_format(original)  # type: ignore[assignment]
-        stem = f"{plan.judged.run.folder.absolute().name}-corrected"
+        stem = f"{plan.samples.run.folder.absolute().name}-corrected"
         return chosen, Path(stem if chosen == "folder" else f"{stem}{_SUFFIXES[chosen][0]}").absolute()
     path = Path(out).absolute()
     named = next((f for f, ends in _SUFFIXES.items() if path.name.lower().endswith(ends)), None)

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from laplaceconfidence.auditing.versions import installed_versions
+from laplaceconfidence.auditing.diagnostics import installed_versions
 from laplaceconfidence.evaluation.grid import Cell, Grid, Outcome, Task, latest
 from laplaceconfidence.evaluation.table_formats import as_csv, as_latex, as_markdown
 from laplaceconfidence.evaluation.tables import Table, build_tables

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laplaceconfidence.auditing.evidence import class_values
+from laplaceconfidence.auditing.fit_request import class_values
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.files import replacing

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from laplaceconfidence.arrays import IntArray
-from laplaceconfidence.auditing.random_sample import labeled_rows_at_random
-from laplaceconfidence.auditing.verified_file import ID, VERIFIED_LABEL
+from laplaceconfidence.auditing.verified import ID, VERIFIED_LABEL, labeled_rows_at_random
 from laplaceconfidence.files import replacing
 
 if TYPE_CHECKING:

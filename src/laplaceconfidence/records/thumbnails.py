@@ -20,7 +20,7 @@ from laplaceconfidence.data.images import load_thumbnail
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.files import replacing
 from laplaceconfidence.records.audit_run import AuditRun
-from laplaceconfidence.records.judgments import Judgments
+from laplaceconfidence.records.sample_arrays import SampleArrays
 
 CACHE = "thumbnails"
 _LARGEST_DRAWING = 64  # pixels; up to this, images are kept exactly, beyond it as photographs
@@ -37,16 +37,16 @@ class EncodedPicture:
 class Thumbnails:
     """The pictures of the samples of an audit."""
 
-    def __init__(self, judgments: Judgments, *, cache: bool = True) -> None:
-        self._judgments = judgments
-        self._stored = judgments.run.pictures
-        self._root = data_folder(judgments.run)
-        self._cache = judgments.run.folder / CACHE if cache else None
+    def __init__(self, samples: SampleArrays, *, cache: bool = True) -> None:
+        self._samples = samples
+        self._stored = samples.run.pictures
+        self._root = data_folder(samples.run)
+        self._cache = samples.run.folder / CACHE if cache else None
 
     @property
     def are_pictures(self) -> bool:
         """Whether the samples are images at all."""
-        return bool(self._stored) or self._judgments.run.record.source_kind == "image"
+        return bool(self._stored) or self._samples.run.record.source_kind == "image"
 
     def of(self, row: int, longest: int) -> EncodedPicture | None:
         """The picture of a sample; ``None`` where there is none, or it moved, vanished or is no image."""
@@ -68,15 +68,15 @@ class Thumbnails:
 
     def listed_file(self, row: int) -> Path | None:
         """The image file of a sample, if it is there and no link leads out of its folder."""
-        sources = self._judgments.sources
-        if sources is None or self._judgments.run.record.source_kind != "image" or not sources[row]:
+        sources = self._samples.sources
+        if sources is None or self._samples.run.record.source_kind != "image" or not sources[row]:
             return None
         return file_within(Path(os.path.normpath(sources[row])), self._root)
 
     def n_lost(self) -> int:
         """How many of the listed image files cannot be found any more."""
-        sources = self._judgments.sources
-        if sources is None or self._judgments.run.record.source_kind != "image":
+        sources = self._samples.sources
+        if sources is None or self._samples.run.record.source_kind != "image":
             return 0
         return sum(not os.path.isfile(source) for source in sources)  # noqa: PTH113 - four times as fast
 

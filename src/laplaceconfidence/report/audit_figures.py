@@ -8,7 +8,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.records.judgments import Judgments
+from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.report.drawing import Drawing, Theme, new_figure
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ CLASSES_WITH_NUMBERS = 16
 LONGEST_NAME = 18
 
 
-def confidence_histogram(judged: Judgments) -> Drawing:
+def confidence_histogram(samples: SampleArrays) -> Drawing:
     """How many labels have which confidence, flagged ones apart."""
-    confidence = judged.confidence[judged.is_labeled]
-    flagged = judged.flagged[judged.is_labeled]
+    confidence = samples.confidence[samples.is_labeled]
+    flagged = samples.flagged[samples.is_labeled]
 
     def draw(theme: Theme) -> Figure:
         figure, (axes,) = new_figure(5.2, 2.5)
@@ -50,13 +50,13 @@ def confidence_histogram(judged: Judgments) -> Drawing:
     return Drawing("confidence", "How far the labels can be trusted", alt, draw)
 
 
-def confusion(judged: Judgments) -> Drawing:
+def confusion(samples: SampleArrays) -> Drawing:
     """Flagged labels by given and suggested class, the worst classes first."""
-    counts = flagged_counts(judged)
+    counts = flagged_counts(samples)
     order = worst_classes(counts)[:MOST_CLASSES]
     part = counts[np.ix_(order, order)]
-    names = [judged.class_names[code] for code in order]
-    more = len(judged.class_names) - len(order)
+    names = [samples.class_names[code] for code in order]
+    more = len(samples.class_names) - len(order)
 
     def draw(theme: Theme) -> Figure:
         names_need = 0.07 * min(LONGEST_NAME, max(map(len, names)))
@@ -74,11 +74,11 @@ def confusion(judged: Judgments) -> Drawing:
     return Drawing("confusion", "What is labeled as what", alt, draw)
 
 
-def flagged_counts(judged: Judgments) -> IntArray:
+def flagged_counts(samples: SampleArrays) -> IntArray:
     """(C, C) flagged labels by given and suggested class."""
-    n_classes = len(judged.class_names)
-    counted = judged.flagged & (judged.given != MISSING)
-    cells = judged.given[counted] * n_classes + judged.suggested[counted]
+    n_classes = len(samples.class_names)
+    counted = samples.flagged & (samples.given != MISSING)
+    cells = samples.given[counted] * n_classes + samples.suggested[counted]
     return np.bincount(cells, minlength=n_classes**2).reshape(n_classes, n_classes)
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
-from laplaceconfidence.records.judgments import Judgments
+from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.records.thumbnails import Thumbnails
 from laplaceconfidence.report.audit_figures import confidence_histogram, confusion, flagged_counts
 from laplaceconfidence.report.drawing import Drawing, data_uri
@@ -31,23 +30,23 @@ class AuditPage:
 
 
 def audit_page(run: AuditRun) -> AuditPage:
-    judged = Judgments.of(run)
-    thumbnails = Thumbnails(judged, cache=False)
-    drawings = [confidence_histogram(judged)]
-    if len(judged.suspects):
-        drawings.append(confusion(judged))
+    samples = SampleArrays.of(run)
+    thumbnails = Thumbnails(samples, cache=False)
+    drawings = [confidence_histogram(samples)]
+    if len(samples.suspects):
+        drawings.append(confusion(samples))
     record = run.record
-    suspects = [_suspect(judged, thumbnails, int(row)) for row in judged.suspects[:SUSPECTS]]
+    suspects = [_suspect(samples, thumbnails, int(row)) for row in samples.suspects[:SUSPECTS]]
     n_lost = thumbnails.n_lost()
     content = {
         "record": record,
-        "headline": headline(judged),
-        "facts": _facts(judged),
-        "classes": _classes(judged)[:MOST_ROWS],
+        "headline": headline(samples),
+        "facts": _facts(samples),
+        "classes": _classes(samples)[:MOST_ROWS],
         "n_more_classes": max(0, record.n_classes - MOST_ROWS),
-        "pairs": _pairs(judged)[:20],
+        "pairs": _pairs(samples)[:20],
         "suspects": suspects,
-        "n_suspects": len(judged.suspects),
+        "n_suspects": len(samples.suspects),
         "n_lost": n_lost,
         "settings": sorted(record.settings.items()),
         "timings": sorted(record.timings.items(), key=lambda item: -item[1]),
@@ -55,18 +54,18 @@ def audit_page(run: AuditRun) -> AuditPage:
     return AuditPage(drawings, content)
 
 
-def headline(judged: Judgments) -> str:
+def headline(samples: SampleArrays) -> str:
     """How many labels are probably wrong, of how many, and how far to believe it."""
-    n_labeled, n_flagged = int(judged.is_labeled.sum()), len(judged.suspects)
+    n_labeled, n_flagged = int(samples.is_labeled.sum()), len(samples.suspects)
     if n_flagged == 0:
         return f"None of {n_labeled:,} labels looks wrong."
     verb = "is" if n_flagged == 1 else "are"
     sentence = f"{n_flagged:,} of {n_labeled:,} labels ({n_flagged / n_labeled:.1%}) {verb} probably wrong"
-    return f"{sentence}; of those, {judged.expected_precision:.0%} are expected to be really wrong."
+    return f"{sentence}; of those, {samples.expected_precision:.0%} are expected to be really wrong."
 
 
-def _facts(judged: Judgments) -> list[tuple[str, str]]:
-    record = judged.run.record
+def _facts(samples: SampleArrays) -> list[tuple[str, str]]:
+    record = samples.run.record
     n_missing = record.n_samples - record.n_labeled
     facts = [
         ("samples", f"{record.n_samples:,}"),
@@ -79,19 +78,19 @@ def _facts(judged: Judgments) -> list[tuple[str, str]]:
     return facts
 
 
-def _classes(judged: Judgments) -> list[dict[str, Any]]:
+def _classes(samples: SampleArrays) -> list[dict[str, Any]]:
     """One row a class, the largest share of flagged labels first."""
-    counts = flagged_counts(judged)
-    n_given = np.bincount(judged.given[judged.is_labeled], minlength=len(judged.class_names))
+    counts = flagged_counts(samples)
+    n_given = np.bincount(samples.given[samples.is_labeled], minlength=len(samples.class_names))
     sums = np.bincount(
-        judged.given[judged.is_labeled],
-        weights=judged.confidence[judged.is_labeled],
-        minlength=len(judged.class_names),
+        samples.given[samples.is_labeled],
+        weights=samples.confidence[samples.is_labeled],
+        minlength=len(samples.class_names),
     )
     moved = counts.copy()
     np.fill_diagonal(moved, 0)
     rows = []
-    for code, name in enumerate(judged.class_names):
+    for code, name in enumerate(samples.class_names):
         given, flagged = int(n_given[code]), int(counts[code].sum())
         rows.append(
             {
@@ -100,49 +99,49 @@ def _classes(judged: Judgments) -> list[dict[str, Any]]:
                 "flagged": flagged,
                 "share": flagged / given if given else 0.0,
                 "confidence": sums[code] / given if given else None,
-                "rather": judged.class_names[int(moved[code].argmax())] if moved[code].any() else None,
+                "rather": samples.class_names[int(moved[code].argmax())] if moved[code].any() else None,
                 "gains": int(moved[:, code].sum()),
             }
         )
     return sorted(rows, key=lambda row: -row["share"])
 
 
-def _pairs(judged: Judgments) -> list[dict[str, Any]]:
-    counts = flagged_counts(judged)
+def _pairs(samples: SampleArrays) -> list[dict[str, Any]]:
+    counts = flagged_counts(samples)
     np.fill_diagonal(counts, 0)
     order = np.argsort(-counts, axis=None, kind="stable")[: int((counts > 0).sum())]
     pairs = zip(*np.unravel_index(order, counts.shape), strict=True)
-    names = judged.class_names
+    names = samples.class_names
     return [{"given": names[old], "suggested": names[new], "n": int(counts[old, new])} for old, new in pairs]
 
 
-def _suspect(judged: Judgments, thumbnails: Thumbnails, row: int) -> dict[str, Any]:
+def _suspect(samples: SampleArrays, thumbnails: Thumbnails, row: int) -> dict[str, Any]:
     return {
-        "rank_id": str(judged.ids[row]),
-        "given": judged.name(int(judged.given[row])),
-        "suggested": judged.name(int(judged.suggested[row])),
-        "probability": float(judged.probability[row]),
-        "confidence": float(judged.confidence[row]),
-        **_look(judged, thumbnails, row, PICTURE),
+        "rank_id": str(samples.ids[row]),
+        "given": samples.name(int(samples.given[row])),
+        "suggested": samples.name(int(samples.suggested[row])),
+        "probability": float(samples.probability[row]),
+        "confidence": float(samples.confidence[row]),
+        **_look(samples, thumbnails, row, PICTURE),
         "neighbors": [
             {
-                "id": str(judged.ids[near.row]),
-                "label": judged.name(int(judged.given[near.row])),
-                "agrees": judged.given[near.row] != MISSING and judged.given[near.row] == judged.given[row],
+                "id": str(samples.ids[near.row]),
+                "label": samples.name(int(samples.given[near.row])),
+                "position": near.position,
                 "similarity": near.similarity,
-                **_look(judged, thumbnails, near.row, SMALL_PICTURE),
+                **_look(samples, thumbnails, near.row, SMALL_PICTURE),
             }
-            for near in judged.neighbors(row, NEIGHBORS)
+            for near in samples.neighbors(row, NEIGHBORS)
         ],
     }
 
 
-def _look(judged: Judgments, thumbnails: Thumbnails, row: int, longest: int) -> dict[str, Any]:
+def _look(samples: SampleArrays, thumbnails: Thumbnails, row: int, longest: int) -> dict[str, Any]:
     """Picture or text of a sample; a picture that is gone leaves a note."""
     picture = thumbnails.of(row, longest) if thumbnails.are_pictures else None
     text = None
-    if judged.run.record.source_kind == "text" and judged.sources is not None:
-        text = str(judged.sources[row])
+    if samples.run.record.source_kind == "text" and samples.sources is not None:
+        text = str(samples.sources[row])
     return {
         "picture": None if picture is None else data_uri(picture.content, picture.media_type),
         "coarse": picture is not None and picture.media_type == "image/png",

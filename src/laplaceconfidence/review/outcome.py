@@ -32,7 +32,7 @@ def review_outcome(run: AuditRun) -> ReviewOutcome:
     try:
         calibration = session.progress().calibration
         drawn = {int(row) for row in session.random_sample().rows}
-        ids = session.judged.ids
+        ids = session.samples.ids
     finally:
         session.close()
     values = run.record.class_values

@@ -10,7 +10,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import BoolArray, IntArray
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.records.judgments import Judgments
+from laplaceconfidence.records.sample_arrays import SampleArrays
 
 View = Literal["worst", "random", "unlabeled"]
 Show = Literal["undecided", "decided", "all"]
@@ -31,13 +31,13 @@ class Wanted:
 class Queues:
     """The suspects worst first, all labels in random order, and the samples without a label."""
 
-    def __init__(self, judgments: Judgments) -> None:
-        self._judged = judgments
-        missing = np.flatnonzero(~judgments.is_labeled)
-        surest_first = np.argsort(-judgments.probability[missing], kind="stable")
+    def __init__(self, samples: SampleArrays) -> None:
+        self._samples = samples
+        missing = np.flatnonzero(~samples.is_labeled)
+        surest_first = np.argsort(-samples.probability[missing], kind="stable")
         self.rows_of: dict[View, IntArray] = {
-            "worst": judgments.suspects,
-            "random": judgments.random_order,
+            "worst": samples.suspects,
+            "random": samples.random_order,
             "unlabeled": missing[surest_first],
         }
         self._found = lru_cache(maxsize=32)(self._search)
@@ -55,9 +55,9 @@ class Queues:
         """The same, decided or not."""
         rows = self.rows_of[wanted.view]
         if wanted.given is not None:
-            rows = rows[self._judged.given[rows] == wanted.given]
+            rows = rows[self._samples.given[rows] == wanted.given]
         if wanted.suggested is not None:
-            rows = rows[self._judged.suggested[rows] == wanted.suggested]
+            rows = rows[self._samples.suggested[rows] == wanted.suggested]
         if wanted.search.strip():
             rows = rows[self._found(wanted.search.strip().casefold())[rows]]
         return rows
@@ -83,9 +83,9 @@ class Queues:
     def pairs(self, view: View, is_decided: BoolArray, most: int) -> list[tuple[int, int, int, int]]:
         """(given, suggested, how many, how many undecided), the most frequent first."""
         rows = self.rows_of[view]
-        given, suggested = self._judged.given[rows], self._judged.suggested[rows]
+        given, suggested = self._samples.given[rows], self._samples.suggested[rows]
         differs = (given != suggested) & (given != MISSING)
-        n_classes = len(self._judged.class_names)
+        n_classes = len(self._samples.class_names)
         cells = given[differs] * n_classes + suggested[differs]
         distinct, which, counts = np.unique(cells, return_inverse=True, return_counts=True)
         left = np.bincount(which, weights=~is_decided[rows[differs]], minlength=len(distinct))
@@ -98,10 +98,10 @@ class Queues:
     def _search(self, text: str) -> BoolArray:
         """Rows whose id, text or path holds ``text``, whatever the case."""
         if self._texts is None:
-            sources = self._judged.sources
-            shown = [""] * len(self._judged) if sources is None else sources
+            sources = self._samples.sources
+            shown = [""] * len(self._samples) if sources is None else sources
             self._texts = [
                 f"{id}\n{source[:SEARCHED_CHARACTERS]}".casefold()
-                for id, source in zip(self._judged.ids, shown, strict=True)
+                for id, source in zip(self._samples.ids, shown, strict=True)
             ]
         return np.fromiter((text in held for held in self._texts), dtype=bool, count=len(self._texts))

@@ -82,8 +82,8 @@ class BulkRequest(_Strict):
 def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guard:
     """The application: the page itself, what it asks for, and the guard in front of it."""
     app = FastAPI(title="LaplaceConfidence review", docs_url=None, redoc_url=None, openapi_url=None)
-    judged = session.judged
-    thumbnails = Thumbnails(judged)
+    samples = session.samples
+    thumbnails = Thumbnails(samples)
     describer = Describer(session, thumbnails)
     ahead = PicturesAhead(lambda row: thumbnails.of(row, SIZES["large"]))
     n_lost = thumbnails.n_lost()
@@ -98,7 +98,7 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
             ahead.want(rows[:PICTURES_AHEAD].tolist())
 
     # What is read or made when first needed is needed now, not when somebody waits for the first sample.
-    look_ahead(judged.suspects)
+    look_ahead(samples.suspects)
     describer.sample(0, None)
 
     def shown(wanted: Wanted, row: int | None) -> dict[str, Any]:
@@ -118,17 +118,17 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
 
     @app.get("/")
     def page() -> HTMLResponse:
-        record = judged.run.record
+        record = samples.run.record
         html = templates.get_template("page.html").render(
-            folder=judged.run.folder.absolute().name,
+            folder=samples.run.folder.absolute().name,
             record=record,
-            n_unlabeled=int((~judged.is_labeled).sum()),
+            n_unlabeled=int((~samples.is_labeled).sum()),
         )
         return HTMLResponse(html, headers={"Cache-Control": "no-store"})
 
     @app.get("/api/setup")
     def setup() -> dict[str, Any]:
-        return {"classes": list(judged.class_names), "reviewer": reviewer, "n_lost_pictures": n_lost}
+        return {"classes": list(samples.class_names), "reviewer": reviewer, "n_lost_pictures": n_lost}
 
     @app.post("/api/next")
     def following(
@@ -200,7 +200,7 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
         surest = session.bulk(given, suggested, 0).rows[:1]
         return {
             "n": len(bulk.rows),
-            "surest": float(judged.probability[surest[0]]) if len(surest) else None,
+            "surest": float(samples.probability[surest[0]]) if len(surest) else None,
             "fingerprint": bulk.fingerprint,
             "tiles": [describer.tile(int(row)) for row in bulk.rows[:TILES_IN_A_PREVIEW]],
         }

@@ -13,7 +13,7 @@ from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.confidence.calibration import LogOddsCalibration
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
-from laplaceconfidence.records.judgments import Judgments
+from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.review.decisions import VERDICTS, Decision, Verdict, Wish, decided_label, says_wrong
 from laplaceconfidence.review.estimates import (
     NoiseEstimate,
@@ -53,21 +53,21 @@ class ReviewSession:
     """Answers every question of the page and stores every decision. Safe to use from several threads."""
 
     def __init__(self, run: AuditRun) -> None:
-        self.judged = Judgments.of(run)
-        self.queues = Queues(self.judged)
+        self.samples = SampleArrays.of(run)
+        self.queues = Queues(self.samples)
         self.store = DecisionStore(run.folder, run.record)
         self._lock = threading.RLock()
         self._seen_version = -1
         self._decisions: dict[int, Decision] = {}
         self._verdict: IntArray = np.zeros(
-            len(self.judged), dtype=np.int64
+            len(self.samples), dtype=np.int64
         )  # index into VERDICTS, if decided
-        self._is_decided: BoolArray = np.zeros(len(self.judged), dtype=bool)
-        self._said_wrong: FloatArray = np.full(len(self.judged), np.nan)
-        self._in_random: BoolArray = np.zeros(len(self.judged), dtype=bool)
+        self._is_decided: BoolArray = np.zeros(len(self.samples), dtype=bool)
+        self._said_wrong: FloatArray = np.full(len(self.samples), np.nan)
+        self._in_random: BoolArray = np.zeros(len(self.samples), dtype=bool)
         self._sample_seen = b""
         self._calibration: LogOddsCalibration | None = None
-        self._doubts: FloatArray = 1 - self.judged.confidence  # calibrated, by row
+        self._doubts: FloatArray = 1 - self.samples.confidence  # calibrated, by row
         self._refresh()
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class ReviewSession:
             return self._is_decided.copy()
 
     def check_row(self, row: Any) -> int:
-        return check_integer(row, "row", minimum=0, maximum=len(self.judged) - 1)
+        return check_integer(row, "row", minimum=0, maximum=len(self.samples) - 1)
 
     def decide(
         self,
@@ -109,12 +109,12 @@ class ReviewSession:
 
     def bulk(self, given: int, suggested: int, min_probability: float) -> Bulk:
         """The undecided suspects of a pair whose suggestion has at least this probability, surest first."""
-        judged = self.judged
+        samples = self.samples
         with self._lock:
             self._refresh()
             rows = self.queues.rows(Wanted(given=given, suggested=suggested), self._is_decided)
-            rows = rows[judged.probability[rows] >= min_probability]
-            rows = rows[np.argsort(-judged.probability[rows], kind="stable")]
+            rows = rows[samples.probability[rows] >= min_probability]
+            rows = rows[np.argsort(-samples.probability[rows], kind="stable")]
             versions = np.array([self._version(int(row)) for row in rows], dtype=np.int64)
         seen = hashlib.sha256(rows.tobytes() + versions.tobytes()).hexdigest()
         return Bulk(rows, seen)
@@ -136,16 +136,16 @@ class ReviewSession:
             return self._stored(self.store.decide(wishes, who=who, queue=queue))
 
     def progress(self) -> Progress:
-        judged = self.judged
+        samples = self.samples
         with self._lock:
             self._refresh()
             sample = self._random_sample()
             self._calibrate(sample)
-            unsettled = judged.is_labeled & np.isnan(self._said_wrong)
+            unsettled = samples.is_labeled & np.isnan(self._said_wrong)
             counts = np.bincount(self._verdict[self._is_decided], minlength=len(VERDICTS))
             return Progress(
-                n_suspects=len(judged.suspects),
-                n_suspects_decided=int(self._is_decided[judged.suspects].sum()),
+                n_suspects=len(samples.suspects),
+                n_suspects_decided=int(self._is_decided[samples.suspects].sum()),
                 by_verdict={str(verdict): int(n) for verdict, n in zip(VERDICTS, counts, strict=True)},
                 expected_left=float(self._doubts[unsettled].sum()),
                 noise=noise_estimate(sample.wrong),
@@ -159,7 +159,7 @@ class ReviewSession:
             return self._random_sample()
 
     def _random_sample(self) -> RandomSample:
-        order = self.judged.random_order
+        order = self.samples.random_order
         return random_sample(order, self._is_decided, self._said_wrong, self._in_random)
 
     def _calibrate(self, sample: RandomSample) -> None:
@@ -167,33 +167,33 @@ class ReviewSession:
         seen = sample.rows.tobytes() + sample.wrong.tobytes()
         if seen == self._sample_seen:
             return
-        stored = self.judged.confidence
+        stored = self.samples.confidence
         self._sample_seen = seen
         self._calibration = calibration_from(sample, stored)
         self._doubts = 1 - (stored if self._calibration is None else self._calibration(stored))
 
     def _wish(self, row: int, verdict: str, label: int | None, expected_version: int) -> Wish:
         said: Verdict = check_choice(verdict, "verdict", VERDICTS)  # type: ignore[assignment]
-        judged = self.judged
+        samples = self.samples
         if said == "other":
-            check_integer(label, "label", minimum=0, maximum=len(judged.class_names) - 1)
+            check_integer(label, "label", minimum=0, maximum=len(samples.class_names) - 1)
         elif label is not None:
             raise must_be("label", "left out for every verdict but 'other'", label)
-        given, suggested = int(judged.given[row]), int(judged.suggested[row])
+        given, suggested = int(samples.given[row]), int(samples.suggested[row])
         if said == "other" and label in (given, suggested):  # picked from the list, and yet not another one
             said, label = ("keep" if label == given else "suggestion"), None
         if said == "suggestion" and suggested == given:  # nothing is wrong with the given label
             said = "keep"
-        confidence = float(judged.confidence[row])
+        confidence = float(samples.confidence[row])
         shown = {
-            "given": judged.name(given),
-            "suggested": judged.name(suggested),
-            "probability": round(float(judged.probability[row]), 6),
+            "given": samples.name(given),
+            "suggested": samples.name(suggested),
+            "probability": round(float(samples.probability[row]), 6),
             "confidence": None if np.isnan(confidence) else round(confidence, 6),
-            "neighbors": [n.row for n in judged.neighbors(row, SHOWN_NEIGHBORS)],
+            "neighbors": [n.row for n in samples.neighbors(row, SHOWN_NEIGHBORS)],
         }
         code = decided_label(said, given=given, suggested=suggested, other=label)
-        return Wish(row, str(judged.ids[row]), expected_version, said, code, shown)
+        return Wish(row, str(samples.ids[row]), expected_version, said, code, shown)
 
     def _version(self, row: int) -> int:
         known = self._decisions.get(row)
@@ -219,6 +219,6 @@ class ReviewSession:
         if decision.verdict is not None:
             self._verdict[row] = VERDICTS.index(decision.verdict)
         wrong = says_wrong(decision.verdict)
-        has_label = self.judged.given[row] != MISSING
+        has_label = self.samples.given[row] != MISSING
         self._said_wrong[row] = np.nan if wrong is None or not has_label else float(wrong)
         self._in_random[row] = decision.queue == "random" and decision.verdict is not None

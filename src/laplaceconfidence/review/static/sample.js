@@ -74,11 +74,11 @@ function verdict(sample) {
 function neighbors(sample, open) {
   if (!sample.neighbors.length) return [];
   const tiles = sample.neighbors.map((near) => element("button", {
-    type: "button", class: `tile ${near.speaks}`, title: `Look at sample ${near.id}`, onclick: () => open(near.row),
+    type: "button", class: `tile ${near.position.replace(" ", "-")}`, title: `Look at sample ${near.id}`, onclick: () => open(near.row),
   }, look(near, "tile"), element("span", { class: "caption" },
     element("b", { dir: "auto" }, label(near.given)), " ", element("span", { class: "p" }, `similarity ${near.similarity.toFixed(2)}`))));
-  const against = sample.neighbors.filter((near) => near.speaks === "against").length;
-  return [element("h3", {}, `Nearest neighbors: ${against} of ${tiles.length} carry another label than ${quoted(sample.given ?? sample.suggested)}`),
+  const disagree = sample.neighbors.filter((near) => near.position === "disagrees").length;
+  return [element("h3", {}, `Neighbors of largest weight: ${disagree} of ${tiles.length} have another label than ${quoted(sample.given ?? sample.suggested)}`),
     element("div", { class: `tiles neighbors${sample.text === null ? "" : " texts"}` }, tiles)];
 }
 
