@@ -15,7 +15,8 @@ from laplaceconfidence.auditing.duplicates import (
     find_leakage,
     find_near_duplicates,
     groups_of_equal_rows,
-)from laplaceconfidence.features.scale import unit_length
+)
+from laplaceconfidence.features.scale import unit_length
 
 odd_features = hnp.arrays(
     st.sampled_from([np.float32, np.float64]),
