@@ -186,12 +186,12 @@ def test_from_the_first_key_to_the_export(
     page.wait(lambda: page.ask("return document.querySelector('#dialog-bulk').open"))
     driver.find_element("id", "bulk-least").clear()
     driver.find_element("id", "bulk-least").send_keys("0.1")
-    page.wait(lambda: page.ask("return !document.getElementById('bulk-take').disabled"))
+    page.wait(lambda: page.ask("return !document.getElementById('bulk-accept').disabled"))
     given, suggested = map(int, page.ask("return document.getElementById('bulk-pair').value").split(","))
     pair = (samples.given == given) & (samples.suggested == suggested)
     bulk = [r for r in samples.suspects.tolist() if pair[r] and r not in expected]
-    page.wait(lambda: page.text("bulk-take") == f"Take {len(bulk)}")
-    page.click("bulk-take")
+    page.wait(lambda: page.text("bulk-accept") == f"Accept {len(bulk)}")
+    page.click("bulk-accept")
     page.wait(lambda: page.text("decided").startswith(f"{len(expected) + len(bulk)} of "))
     expected |= dict.fromkeys(bulk, ("suggestion", suggested))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from audited_runs import MakeRun
+from audited_runs import ESTIMATORS, MakeRun
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.export import plan_export
 from laplaceconfidence.records import AuditRun
@@ -33,8 +33,9 @@ def test_reviewed_only_changes_what_people_decided(make_run: MakeRun) -> None:
     assert {kept, unsure}.isdisjoint(plan.trail["row"])
 
 
-def test_confident_suggestions_follow_the_review(make_run: MakeRun) -> None:
-    run = make_run()
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_confident_suggestions_follow_the_review(make_run: MakeRun, estimator: str) -> None:
+    run = make_run(estimator=estimator)
     kept, unsure = reviewed(run, "keep", "unsure")
     plan = plan_export(run, policy="reviewed-then-confident", min_probability=0.5)
     samples = plan.samples
@@ -58,7 +59,7 @@ def test_the_trail_says_what_why_who_and_when(make_run: MakeRun) -> None:
     (taken,) = reviewed(run, "suggestion")
     plan = plan_export(run, policy="reviewed-then-confident", min_probability=0.5)
     by_row = plan.trail.set_index("row")
-    assert by_row.loc[taken, "why"] == "reviewed: suggestion taken"
+    assert by_row.loc[taken, "why"] == "reviewed: suggestion accepted"
     assert by_row.loc[taken, "decided_by"] == "ann"
     assert by_row.loc[taken, "old_label"] == plan.samples.name(plan.samples.given[taken])
     assert by_row.loc[taken, "new_label"] == plan.samples.name(plan.samples.suggested[taken])

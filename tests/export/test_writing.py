@@ -132,7 +132,7 @@ def test_nothing_is_overwritten_by_accident(make_run: MakeRun, tmp_path: Path) -
         with pytest.raises(RunFolderError, match="overwrite"):
             write_export(plan, place)
         write_export(plan, place, overwrite=True)
-    with pytest.raises(RunFolderError, match="something else"):
+    with pytest.raises(RunFolderError, match="not an export"):
         write_export(plan, tmp_path / "data", overwrite=True)
 
 

@@ -7,15 +7,16 @@ import pytest
 from PIL import Image
 from review_page import OpenPage
 
-from audited_runs import CLASS_NAMES, MakeRun
+from audited_runs import CLASS_NAMES, ESTIMATORS, MakeRun
 from laplaceconfidence.records import read_audit
 from laplaceconfidence.review.session import ReviewSession
 
 pytest.importorskip("fastapi")
 
 
-def test_suspects_come_worst_first(make_run: MakeRun, open_page: OpenPage) -> None:
-    page = open_page(make_run())
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_suspects_come_worst_first(make_run: MakeRun, open_page: OpenPage, estimator: str) -> None:
+    page = open_page(make_run(estimator=estimator))
     samples = page.session.samples
     seen = []
     answer = page.next()
@@ -185,8 +186,9 @@ def test_a_grid_holds_fifty(make_run: MakeRun, open_page: OpenPage) -> None:
     assert page.undo().json()["n_undone"] == 5
 
 
-def test_neighbors_say_what_they_carry(make_run: MakeRun, open_page: OpenPage) -> None:
-    page = open_page(make_run())
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_neighbors_have_labels_and_positions(make_run: MakeRun, open_page: OpenPage, estimator: str) -> None:
+    page = open_page(make_run(estimator=estimator))
     sample = page.next()["sample"]
     assert sample["neighbors"]
     for near in sample["neighbors"]:

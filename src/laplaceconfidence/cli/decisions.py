@@ -26,7 +26,7 @@ def decisions_for(ids: Container[str], folder: Path | None) -> Decided:
     if folder is None:
         return Decided()
     from laplaceconfidence.records import read_audit
-    from laplaceconfidence.review.outcome import review_outcome
+    from laplaceconfidence.review.session import review_outcome
 
     outcome = review_outcome(read_audit(folder))
     labels = {id: label for id, label in outcome.labels.items() if id in ids}

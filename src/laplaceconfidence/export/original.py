@@ -1,4 +1,4 @@
-"""The data that a run samples, read again from where it came."""
+"""The data of a run, read again from its source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,19 @@ from laplaceconfidence.records.sample_arrays import SampleArrays
 
 @dataclass(frozen=True, eq=False)
 class Original:
-    """The data of a run. ``path`` and ``options`` say where it is; ``lost`` why it could not be read."""
+    """The data that a run audited.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The data, or what the run stores of it.
+    path : pathlib.Path, optional
+        Where it was read from.
+    options : dict, optional
+        The options it was read with.
+    lost : str, optional
+        Why it could not be read, if it could not.
+    """
 
     dataset: NoisyDataset
     path: Path | None = None
@@ -26,17 +38,17 @@ class Original:
 
 
 def original_of(samples: SampleArrays) -> Original:
-    """The data with features and all; where it cannot be found, what the run itself remembers of it."""
+    """Read the data of a run; where it cannot be found, return what the run itself stores of it."""
     source = samples.run.record.source.get("source")
     if not isinstance(source, str):
-        return Original(_remembered(samples), lost="the run does not say where its data came from")
+        return Original(_stored_samples(samples), lost="the run does not say where its data came from")
     inside = samples.run.folder / source
     path = inside if not Path(source).is_absolute() and inside.is_file() else Path(source)
     options = dict(samples.run.record.source.get("options") or {})
     try:
         dataset = read_dataset(source if source == "digits" else path, **options)
     except (LaplaceConfidenceError, OSError) as error:
-        return Original(_remembered(samples), lost=str(error))
+        return Original(_stored_samples(samples), lost=str(error))
     row_of = {
         str(id).encode(errors="backslashreplace").decode(): row for row, id in enumerate(dataset.sample_ids)
     }
@@ -51,18 +63,18 @@ def original_of(samples: SampleArrays) -> Original:
 
 def _check_same(dataset: NoisyDataset, samples: SampleArrays, source: str) -> None:
     if dataset.class_names != samples.class_names or not np.array_equal(dataset.labels, samples.given):
-        raise _changed(source, "its labels are not those that the audit samples")
+        raise _changed(source, "its labels are not those that were audited")
 
 
 def _changed(source: str, how: str) -> DataFormatError:
     return DataFormatError(
-        f"{source} has changed since the audit: {how}. Put the data back as it was, or make the audit again "
-        "with --decisions to carry the decisions over."
+        f"{source} has changed since the audit: {how}. Restore the data, or run the audit again with "
+        "--decisions to carry the decisions over."
     )
 
 
-def _remembered(samples: SampleArrays) -> NoisyDataset:
-    """Ids, labels and texts or paths; features are not kept by a run."""
+def _stored_samples(samples: SampleArrays) -> NoisyDataset:
+    """Ids, labels, and texts or paths; a run does not store features."""
     record = samples.run.record
     labels = [None if code == MISSING else record.class_values[code] for code in samples.given.tolist()]
     named = record.class_names != tuple(str(value) for value in record.class_values)

@@ -1,4 +1,4 @@
-"""Which label every sample gets, and why."""
+"""Which label every sample of a corrected data set has, and why."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from laplaceconfidence.arrays import BoolArray, IntArray
+from laplaceconfidence.auditing.corrections import accepted_suggestions
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.records.sample_arrays import SampleArrays
@@ -24,7 +25,7 @@ DEFAULT_PROBABILITY = 0.95
 
 _WHY = {
     "keep": "reviewed: kept",
-    "suggestion": "reviewed: suggestion taken",
+    "suggestion": "reviewed: suggestion accepted",
     "other": "reviewed: another class",
     "none": "reviewed: no class fits",
     "unsure": "reviewed: unsure",
@@ -45,21 +46,34 @@ TRAIL_COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class ExportPlan:
-    """The labels of the corrected data set, and the trail of all that differs from the given ones.
+    """The labels of a corrected data set, and a trail of the changes.
 
-    ``trail`` has one row a changed label, worst first: ``action`` is "changed", "filled" (there was none) or
-    "dropped" (the sample is left out).
+    Parameters
+    ----------
+    samples : SampleArrays
+        The samples of the audit.
+    policy : {"reviewed-only", "reviewed-then-confident", "drop"}
+        What happens to labels that nobody reviewed.
+    codes : ndarray of int of shape (n,)
+        Codes of the new labels.
+    is_kept : ndarray of bool of shape (n,)
+        Whether the sample stays in the data set.
+    trail : pandas.DataFrame
+        One row per changed label, worst first: ``action`` is "changed", "filled" (there was none) or
+        "dropped" (the sample is left out).
+    n_reviewed : int
+        Samples that a person decided on.
     """
 
     samples: SampleArrays
     policy: Policy
-    codes: IntArray  # (n,) new label codes
-    is_kept: BoolArray  # (n,) whether the sample stays in the data set
+    codes: IntArray
+    is_kept: BoolArray
     trail: pd.DataFrame
     n_reviewed: int
 
     def count(self, action: str) -> int:
-        """How many labels were "changed", "filled" or "dropped"."""
+        """How many labels were "changed", "filled" or "dropped", as ``action`` says."""
         return int((self.trail["action"] == action).sum())
 
 
@@ -70,19 +84,35 @@ def plan_export(
     min_probability: float | None = None,
     fill_missing: bool = False,
 ) -> ExportPlan:
-    """Decide on every label of a run.
+    """Choose the label of every sample of a run.
 
-    'reviewed-only' changes what a person decided; 'reviewed-then-confident' also takes the suggestion for
-    flagged labels nobody looked at if it has at least ``min_probability`` (and, with ``fill_missing``, gives
-    samples without a label such a suggestion); 'drop' leaves out flagged labels that nobody settled. A sample
-    for which a person said that no class fits is always left out.
+    A sample for which a reviewer decided that no class fits is always left out.
+
+    Parameters
+    ----------
+    run : AuditRun
+        An audit, reviewed or not.
+    policy : {"reviewed-only", "reviewed-then-confident", "drop"}, default="reviewed-only"
+        "reviewed-only" changes labels as reviewers decided; "reviewed-then-confident" also accepts the
+        suggestion for flagged labels that nobody reviewed; "drop" leaves out samples with flagged labels that
+        no reviewer settled.
+    min_probability : float, optional
+        Probability that an unreviewed suggestion must have; 0.95 by default. Only for
+        "reviewed-then-confident".
+    fill_missing : bool, default=False
+        Whether samples without a label get such a suggestion. Only for "reviewed-then-confident".
+
+    Returns
+    -------
+    ExportPlan
     """
     chosen: Policy = check_choice(policy, "policy", POLICIES)  # type: ignore[assignment]
     if chosen != "reviewed-then-confident":
+        rule = "left out unless 'policy' is 'reviewed-then-confident'"
         if min_probability is not None:
-            raise must_be("min_probability", "left out but for 'reviewed-then-confident'", min_probability)
+            raise must_be("min_probability", rule, min_probability)
         if fill_missing:
-            raise must_be("fill_missing", "left out but for 'reviewed-then-confident'", fill_missing)
+            raise must_be("fill_missing", rule, fill_missing)
     least = check_real(
         DEFAULT_PROBABILITY if min_probability is None else min_probability,
         "min_probability",
@@ -97,16 +127,22 @@ def plan_export(
             codes[row] = MISSING if decision.label is None else decision.label
         elif decision.verdict == "none":
             is_kept[row] = False
-    unseen = np.ones(len(samples), dtype=bool)
-    unseen[list(decisions)] = False
+    unreviewed = np.ones(len(samples), dtype=bool)
+    unreviewed[list(decisions)] = False
     if chosen == "reviewed-then-confident":
-        wanted = samples.flagged | (~samples.is_labeled & fill_missing)
-        taken = wanted & unseen & (samples.probability >= least)
-        codes[taken] = samples.suggested[taken]
+        accepted = unreviewed & accepted_suggestions(
+            flagged=samples.flagged,
+            given=samples.given,
+            suggested=samples.suggested,
+            probability=samples.probability,
+            min_probability=least,
+            fill_missing=fill_missing,
+        )
+        codes[accepted] = samples.suggested[accepted]
     elif chosen == "drop":
         unsure = [row for row, decision in decisions.items() if decision.verdict == "unsure"]
-        unseen[unsure] = True
-        is_kept &= ~(samples.flagged & unseen)
+        unreviewed[unsure] = True
+        is_kept &= ~(samples.flagged & unreviewed)
     trail = _trail(samples, decisions, codes, is_kept, least)
     return ExportPlan(samples, chosen, codes, is_kept, trail, len(decisions))
 

@@ -1,7 +1,7 @@
-"""Pictures of samples as small encoded images: from the run or from the listed files, made once and kept.
+"""Pictures of samples as small encoded images: from the run or from the listed files, cached on disk.
 
-Only files that the run itself lists are ever opened, and no link may lead out of their folder. What is handed
-on was decoded and encoded anew, never the bytes of a file.
+Only files that the run itself lists are ever opened, and no link may lead out of their folder. What is
+returned was decoded and encoded again, never the bytes of a file.
 """
 
 from __future__ import annotations
@@ -23,19 +23,27 @@ from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.records.sample_arrays import SampleArrays
 
 CACHE = "thumbnails"
-_LARGEST_DRAWING = 64  # pixels; up to this, images are kept exactly, beyond it as photographs
+_LARGEST_DRAWING = 64  # pixels; larger images are encoded as JPEG
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedPicture:
-    """An image as browsers read it."""
+    """An image in a format that browsers read."""
 
     content: bytes
     media_type: str
 
 
 class Thumbnails:
-    """The pictures of the samples of an audit."""
+    """The pictures of the samples of an audit.
+
+    Parameters
+    ----------
+    samples : SampleArrays
+        The samples.
+    cache : bool, default=True
+        Whether pictures are cached in the folder of the run.
+    """
 
     def __init__(self, samples: SampleArrays, *, cache: bool = True) -> None:
         self._samples = samples
@@ -45,11 +53,11 @@ class Thumbnails:
 
     @property
     def are_pictures(self) -> bool:
-        """Whether the samples are images at all."""
+        """bool: whether the samples are images."""
         return bool(self._stored) or self._samples.run.record.source_kind == "image"
 
     def of(self, row: int, longest: int) -> EncodedPicture | None:
-        """The picture of a sample; ``None`` where there is none, or it moved, vanished or is no image."""
+        """The picture of a sample; None where there is none, or its file is missing or not an image."""
         if (stored := self._stored.of(row)) is not None:
             return encoded(stored)
         path = self.listed_file(row)
@@ -67,14 +75,14 @@ class Thumbnails:
         return picture
 
     def listed_file(self, row: int) -> Path | None:
-        """The image file of a sample, if it is there and no link leads out of its folder."""
+        """The image file of a sample, if it exists and no link leads out of its folder."""
         sources = self._samples.sources
         if sources is None or self._samples.run.record.source_kind != "image" or not sources[row]:
             return None
         return file_within(Path(os.path.normpath(sources[row])), self._root)
 
     def n_lost(self) -> int:
-        """How many of the listed image files cannot be found any more."""
+        """How many of the listed image files cannot be found."""
         sources = self._samples.sources
         if sources is None or self._samples.run.record.source_kind != "image":
             return 0
@@ -88,7 +96,7 @@ class Thumbnails:
 
 
 def data_folder(run: AuditRun) -> Path | None:
-    """The folder that the data of a run came from, ``None`` if it is not known."""
+    """The folder that the data of a run came from, None if it is not known."""
     source = run.record.source.get("source")
     if not isinstance(source, str) or not Path(source).is_absolute():
         return None
@@ -96,18 +104,18 @@ def data_folder(run: AuditRun) -> Path | None:
 
 
 def file_within(path: Path, root: Path | None) -> Path | None:
-    """``path`` with all links followed, if it is a plain file below ``root`` (or below its own folder)."""
+    """``path`` with all links resolved, if it is a regular file below ``root`` (or below its own folder)."""
     base = root if root is not None and path.is_relative_to(root) else path.parent
     try:
         real = path.resolve(strict=True)
-        is_plain = stat.S_ISREG(real.stat().st_mode)
-        return real if is_plain and real.is_relative_to(base.resolve()) else None
-    except (OSError, RuntimeError, ValueError):  # not there, links in a circle, a name no file system takes
+        is_regular = stat.S_ISREG(real.stat().st_mode)
+        return real if is_regular and real.is_relative_to(base.resolve()) else None
+    except (OSError, RuntimeError, ValueError):  # missing, a cycle of links, or an invalid name
         return None
 
 
 def encoded(image: ByteImages) -> EncodedPicture:
-    """Small images as PNG, exactly as they are; larger ones as JPEG."""
+    """Encode an image: small ones as PNG, without loss; larger ones as JPEG."""
     from PIL import Image
 
     if image.shape[2] <= 2:  # gray, perhaps with transparency
@@ -132,7 +140,7 @@ def _read(path: Path) -> EncodedPicture | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    with suppress(OSError):  # a folder that cannot be written to only costs time
+    with suppress(OSError):  # without a cache, pictures are only slower
         path.parent.mkdir(exist_ok=True)
         with replacing(path) as temporary:
             temporary.write_bytes(content)

@@ -1,4 +1,4 @@
-"""The figures of an audit: confidences, and what is taken for what."""
+"""The figures of an audit: confidences, and pairs of given and suggested classes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_NAME = 18
 
 
 def confidence_histogram(samples: SampleArrays) -> Drawing:
-    """How many labels have which confidence, flagged ones apart."""
+    """Histogram of the confidences, flagged labels in another color."""
     confidence = samples.confidence[samples.is_labeled]
     flagged = samples.flagged[samples.is_labeled]
 
@@ -33,7 +33,7 @@ def confidence_histogram(samples: SampleArrays) -> Drawing:
             bins=np.linspace(0, 1, 41).tolist(),
             stacked=True,
             color=[theme.trusted, theme.suspect],
-            label=["trusted", "flagged"],
+            label=["not flagged", "flagged"],
         )
         axes.set_xlabel("confidence: probability that the given label is right")
         axes.set_ylabel("labels")
@@ -47,7 +47,7 @@ def confidence_histogram(samples: SampleArrays) -> Drawing:
         f"{below:,} of them with a confidence below 0.1; the mean confidence of the others is "
         f"{np.mean(confidence[~flagged]) if (~flagged).any() else float('nan'):.2f}."
     )
-    return Drawing("confidence", "How far the labels can be trusted", alt, draw)
+    return Drawing("confidence", "Confidence of the labels", alt, draw)
 
 
 def confusion(samples: SampleArrays) -> Drawing:
@@ -68,10 +68,12 @@ def confusion(samples: SampleArrays) -> Drawing:
         return figure
 
     top = np.unravel_index(np.argmax(part), part.shape) if part.any() else None
-    most = f" Most often {names[top[0]]} is taken for {names[top[1]]}, {part[top]:,} times." if top else ""
+    most = (
+        f" Most often {names[top[1]]} is suggested for {names[top[0]]}, {part[top]:,} times." if top else ""
+    )
     left_out = f" {more} classes with fewer are left out." if more > 0 else ""
     alt = f"Table of given against suggested class of the flagged labels.{most}{left_out}"
-    return Drawing("confusion", "What is labeled as what", alt, draw)
+    return Drawing("confusion", "Given and suggested classes", alt, draw)
 
 
 def flagged_counts(samples: SampleArrays) -> IntArray:
@@ -83,23 +85,23 @@ def flagged_counts(samples: SampleArrays) -> IntArray:
 
 
 def worst_classes(counts: IntArray) -> IntArray:
-    """Classes by how many labels go wrong out of them or into them."""
+    """Classes, those with the most flagged labels given or suggested first."""
     order: IntArray = np.argsort(-(counts.sum(axis=0) + counts.sum(axis=1)), kind="stable").astype(np.int64)
     return order
 
 
 def shortened(name: str) -> str:
-    """A class name as long as a figure has room for."""
+    """A class name, cut to the length that a figure has room for."""
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def draw_matrix(axes: Axes, counts: IntArray, names: list[str], theme: Theme) -> None:
-    """Counts as shades of one color, zero left blank; numbers where there is room for them."""
+    """Draw counts as shades of one color, zeros blank; with numbers where there is room for them."""
     from matplotlib.patches import Rectangle
 
     n, most = len(names), max(1, int(counts.max(initial=0)))
     for i, j in zip(*np.nonzero(counts), strict=True):
-        shade = 0.07 + 0.43 * counts[i, j] / most  # numbers stand out from all shades, on light and dark
+        shade = 0.07 + 0.43 * counts[i, j] / most  # numbers stay legible on all shades, in light and dark
         axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, facecolor=theme.trusted, alpha=shade, linewidth=0))
         if n <= CLASSES_WITH_NUMBERS:
             axes.text(j, i, f"{counts[i, j]}", ha="center", va="center", size=8)

@@ -1,17 +1,17 @@
-"""What the report of an audit says."""
+"""The content of the report of an audit."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from laplaceconfidence.auditing.summary import count_pairs, headline
 from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.records.thumbnails import Thumbnails
 from laplaceconfidence.report.audit_figures import confidence_histogram, confusion, flagged_counts
-from laplaceconfidence.report.drawing import Drawing, data_uri
+from laplaceconfidence.report.drawing import Page, data_uri
 
 SUSPECTS = 48
 NEIGHBORS = 6
@@ -21,15 +21,8 @@ LONG_TEXT = 20_000
 MOST_ROWS = 200
 
 
-@dataclass(frozen=True, eq=False)
-class AuditPage:
-    """Everything the template of an audit is filled with."""
-
-    drawings: list[Drawing]
-    content: dict[str, Any]
-
-
-def audit_page(run: AuditRun) -> AuditPage:
+def audit_page(run: AuditRun) -> Page:
+    """Build the report of an audit."""
     samples = SampleArrays.of(run)
     thumbnails = Thumbnails(samples, cache=False)
     drawings = [confidence_histogram(samples)]
@@ -40,8 +33,11 @@ def audit_page(run: AuditRun) -> AuditPage:
     n_lost = thumbnails.n_lost()
     content = {
         "record": record,
-        "headline": headline(samples),
+        "headline": headline(
+            record.n_issues, record.n_labeled, expected_precision=samples.expected_precision
+        ),
         "facts": _facts(samples),
+        "flag_rule": _flag_rule(record.settings),
         "classes": _classes(samples)[:MOST_ROWS],
         "n_more_classes": max(0, record.n_classes - MOST_ROWS),
         "pairs": _pairs(samples)[:20],
@@ -51,17 +47,17 @@ def audit_page(run: AuditRun) -> AuditPage:
         "settings": sorted(record.settings.items()),
         "timings": sorted(record.timings.items(), key=lambda item: -item[1]),
     }
-    return AuditPage(drawings, content)
+    return Page("audit.html", drawings, content)
 
 
-def headline(samples: SampleArrays) -> str:
-    """How many labels are probably wrong, of how many, and how far to believe it."""
-    n_labeled, n_flagged = int(samples.is_labeled.sum()), len(samples.suspects)
-    if n_flagged == 0:
-        return f"None of {n_labeled:,} labels looks wrong."
-    verb = "is" if n_flagged == 1 else "are"
-    sentence = f"{n_flagged:,} of {n_labeled:,} labels ({n_flagged / n_labeled:.1%}) {verb} probably wrong"
-    return f"{sentence}; of those, {samples.expected_precision:.0%} are expected to be really wrong."
+def _flag_rule(settings: dict[str, Any]) -> str:
+    """Which labels are flagged, in a sentence."""
+    if settings.get("target_precision") is not None:
+        share = settings["target_precision"]
+        return f"The flagged ones were chosen such that {share:.0%} of them are expected to be wrong."
+    if settings.get("threshold") is not None:
+        return f"Those with a confidence below {settings['threshold']:g} are flagged."
+    return "Those for which another class is more probable are flagged."
 
 
 def _facts(samples: SampleArrays) -> list[tuple[str, str]]:
@@ -71,7 +67,7 @@ def _facts(samples: SampleArrays) -> list[tuple[str, str]]:
         ("samples", f"{record.n_samples:,}"),
         ("classes", f"{record.n_classes:,}"),
         ("flagged", f"{record.n_issues:,}"),
-        ("mean doubt", f"{record.noise_rate:.1%}"),
+        ("expected noise rate", f"{record.noise_rate:.1%}"),
     ]
     if n_missing:
         facts.append(("without a label", f"{n_missing:,}"))
@@ -79,7 +75,7 @@ def _facts(samples: SampleArrays) -> list[tuple[str, str]]:
 
 
 def _classes(samples: SampleArrays) -> list[dict[str, Any]]:
-    """One row a class, the largest share of flagged labels first."""
+    """One row per class, the largest share of flagged labels first."""
     counts = flagged_counts(samples)
     n_given = np.bincount(samples.given[samples.is_labeled], minlength=len(samples.class_names))
     sums = np.bincount(
@@ -99,20 +95,18 @@ def _classes(samples: SampleArrays) -> list[dict[str, Any]]:
                 "flagged": flagged,
                 "share": flagged / given if given else 0.0,
                 "confidence": sums[code] / given if given else None,
-                "rather": samples.class_names[int(moved[code].argmax())] if moved[code].any() else None,
-                "gains": int(moved[:, code].sum()),
+                "usual": samples.class_names[int(moved[code].argmax())] if moved[code].any() else None,
+                "suggested": int(moved[:, code].sum()),
             }
         )
     return sorted(rows, key=lambda row: -row["share"])
 
 
 def _pairs(samples: SampleArrays) -> list[dict[str, Any]]:
-    counts = flagged_counts(samples)
-    np.fill_diagonal(counts, 0)
-    order = np.argsort(-counts, axis=None, kind="stable")[: int((counts > 0).sum())]
-    pairs = zip(*np.unravel_index(order, counts.shape), strict=True)
+    given, suggested = samples.given[samples.flagged], samples.suggested[samples.flagged]
     names = samples.class_names
-    return [{"given": names[old], "suggested": names[new], "n": int(counts[old, new])} for old, new in pairs]
+    pairs = count_pairs(given, suggested, len(names))
+    return [{"given": names[old], "suggested": names[new], "n": n} for old, new, n in pairs]
 
 
 def _suspect(samples: SampleArrays, thumbnails: Thumbnails, row: int) -> dict[str, Any]:
@@ -137,7 +131,7 @@ def _suspect(samples: SampleArrays, thumbnails: Thumbnails, row: int) -> dict[st
 
 
 def _look(samples: SampleArrays, thumbnails: Thumbnails, row: int, longest: int) -> dict[str, Any]:
-    """Picture or text of a sample; a picture that is gone leaves a note."""
+    """Picture or text of a sample; a missing picture leaves a note."""
     picture = thumbnails.of(row, longest) if thumbnails.are_pictures else None
     text = None
     if samples.run.record.source_kind == "text" and samples.sources is not None:

@@ -1,4 +1,4 @@
-"""Samples, neighbors and progress as the page shows them: plain values for JSON."""
+"""Samples, neighbors and progress as the page shows them: values for JSON."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.confidence.calibration import LogOddsCalibration
+from laplaceconfidence.confidence.verdict import FEWEST_AUDITED
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.sample_arrays import Neighbor
 from laplaceconfidence.records.thumbnails import Thumbnails
-from laplaceconfidence.review.estimates import FEWEST_TO_CALIBRATE
-from laplaceconfidence.review.session import SHOWN_NEIGHBORS, Progress, ReviewSession
+from laplaceconfidence.review.estimates import ReviewProgress
+from laplaceconfidence.review.session import SHOWN_NEIGHBORS, ReviewSession
 
 CHARACTERS_AT_ONCE = 5_000
 CHARACTERS_ON_A_TILE = 160
@@ -26,7 +27,7 @@ class Describer:
         self._has_pictures = thumbnails.are_pictures
 
     def tile(self, row: int, most_characters: int = CHARACTERS_ON_A_TILE) -> dict[str, Any]:
-        """A sample in short."""
+        """A short description of a sample."""
         samples = self._samples
         decision = self._session.decision(row)
         return {
@@ -67,7 +68,8 @@ class Describer:
             "neighbors": [self._neighbor(found) for found in samples.neighbors(row, SHOWN_NEIGHBORS)],
         }
 
-    def progress(self, progress: Progress) -> dict[str, Any]:
+    def progress(self, progress: ReviewProgress) -> dict[str, Any]:
+        """How far the review is."""
         noise = progress.noise
         return {
             "n_suspects": progress.n_suspects,
@@ -80,7 +82,7 @@ class Describer:
                 "rate": _number(noise.rate),
                 "low": _number(noise.low),
                 "high": _number(noise.high),
-                "needed": FEWEST_TO_CALIBRATE,
+                "needed": FEWEST_AUDITED,
             },
             "calibrated": progress.calibration is not None,
         }
