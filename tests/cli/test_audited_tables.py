@@ -179,7 +179,7 @@ def test_tables_that_differ_are_refused(run: Any, animals: pd.DataFrame, tmp_pat
             "among the 3 classes of the data ('cat', 'dog', 'owl'). Got 'catt'",
         ),
         ("id,verified_label\ns000,None\n", "Got 'None'"),
-        ("id,verified_label\ns000,catt\n", "It stands at the id 's000' of v.csv"),
+        ("id,verified_label\ns000,catt\n", "It is that of the id 's000' in v.csv"),
         (
             "id,verified_label\ns000,cat\ns000,dog\n",
             "v.csv verifies sample 's000' twice, as 'cat' and as 'dog'",

@@ -18,7 +18,7 @@ PACKAGES = ("laplaceconfidence", "numpy", "scipy", "scikit-learn", "faiss-cpu", 
 
 @runtime_checkable
 class EstimatesPrecision(Protocol):
-    """An estimator whose confidences are calibrated, so that a precision can be asked for."""
+    """An estimator whose confidences are calibrated, so that a precision can be requested."""
 
     def threshold_for(self, precision: float = 0.95) -> float:
         """The confidence below which this share of the labels is expected to be wrong."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,6 +82,70 @@ def count_pairs(given: IntArray, suggested: IntArray, n_classes: int) -> list[tu
     ]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassCounts:
+    """Labels and flagged labels per class; all arrays have the shape (C,).
+
+    Parameters
+    ----------
+    n_given : ndarray of int
+        Labels of the class.
+    n_issues : ndarray of int
+        Flagged labels of the class.
+    issue_share : ndarray
+        Share of the flagged ones, NaN for a class without labels.
+    mean_score : ndarray
+        Mean score of the labels, NaN for a class without labels.
+    usual : ndarray of int
+        Code of the class most often suggested instead, MISSING if none is.
+    n_suggested : ndarray of int
+        Flagged labels of other classes for which this class is suggested.
+    """
+
+    n_given: IntArray
+    n_issues: IntArray
+    issue_share: FloatArray
+    mean_score: FloatArray
+    usual: IntArray
+    n_suggested: IntArray
+
+
+def count_classes(given: IntArray, suggested: IntArray, scores: FloatArray, n_classes: int) -> ClassCounts:
+    """Count labels and flagged labels per class.
+
+    Parameters
+    ----------
+    given : ndarray of int of shape (n,)
+        Codes of the given labels, MISSING where there is none.
+    suggested : ndarray of int of shape (n,)
+        Codes of the suggested labels, MISSING where the given one is not flagged.
+    scores : ndarray of shape (n,)
+        Probability that the given label is right.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ClassCounts
+    """
+    labeled, flagged = given != MISSING, suggested != MISSING
+    n_given = np.bincount(given[labeled], minlength=n_classes)
+    n_issues = np.bincount(given[flagged], minlength=n_classes)
+    total = np.bincount(given[labeled], weights=scores[labeled], minlength=n_classes)
+    usual = np.full(n_classes, MISSING)
+    for old, new, _ in reversed(count_pairs(given, suggested, n_classes)):
+        usual[old] = new
+    with np.errstate(invalid="ignore"):
+        return ClassCounts(
+            n_given,
+            n_issues,
+            n_issues / n_given,
+            total / n_given,
+            usual,
+            np.bincount(suggested[flagged & (suggested != given)], minlength=n_classes),
+        )
+
+
 def summarize_classes(result: AuditResult) -> pd.DataFrame:
     """Summarize an audit per class.
 
@@ -100,28 +165,18 @@ def summarize_classes(result: AuditResult) -> pd.DataFrame:
     import pandas as pd
 
     given, suggested, scores = _by_row(result)
-    n_classes = result.dataset.n_classes
+    counts = count_classes(given, suggested, scores, result.dataset.n_classes)
     values = class_values(result.dataset)
-    labeled = given != MISSING
-    flagged = suggested != MISSING
-    n_given = np.bincount(given[labeled], minlength=n_classes)
-    n_issues = np.bincount(given[flagged], minlength=n_classes)
-    total = np.bincount(given[labeled], weights=scores[labeled], minlength=n_classes)
-    with np.errstate(invalid="ignore"):
-        share, mean = n_issues / n_given, total / n_given  # NaN for a class without labels
-    usual = np.full(n_classes, None, dtype=object)
-    for old, new, _ in reversed(count_pairs(given, suggested, n_classes)):
-        usual[old] = values[new].item()
     summary = pd.DataFrame(
         {
             "label": values,
             "name": list(result.dataset.class_names),
-            "n_given": n_given,
-            "n_issues": n_issues,
-            "issue_share": share,
-            "mean_score": mean,
-            "usual_suggestion": usual,
-            "n_suggested": np.bincount(suggested[flagged & (suggested != given)], minlength=n_classes),
+            "n_given": counts.n_given,
+            "n_issues": counts.n_issues,
+            "issue_share": counts.issue_share,
+            "mean_score": counts.mean_score,
+            "usual_suggestion": [None if code == MISSING else values[code].item() for code in counts.usual],
+            "n_suggested": counts.n_suggested,
         }
     )
     return summary.sort_values("issue_share", ascending=False, kind="stable", ignore_index=True)

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from laplaceconfidence.auditing.summary import count_pairs, headline
+from laplaceconfidence.auditing.summary import count_classes, count_pairs, headline
+from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.records.thumbnails import Thumbnails
-from laplaceconfidence.report.audit_figures import confidence_histogram, confusion, flagged_counts
+from laplaceconfidence.report.audit_figures import confidence_histogram, confusion
 from laplaceconfidence.report.drawing import Page, data_uri
 
 SUSPECTS = 48
@@ -76,29 +77,20 @@ def _facts(samples: SampleArrays) -> list[tuple[str, str]]:
 
 def _classes(samples: SampleArrays) -> list[dict[str, Any]]:
     """One row per class, the largest share of flagged labels first."""
-    counts = flagged_counts(samples)
-    n_given = np.bincount(samples.given[samples.is_labeled], minlength=len(samples.class_names))
-    sums = np.bincount(
-        samples.given[samples.is_labeled],
-        weights=samples.confidence[samples.is_labeled],
-        minlength=len(samples.class_names),
-    )
-    moved = counts.copy()
-    np.fill_diagonal(moved, 0)
-    rows = []
-    for code, name in enumerate(samples.class_names):
-        given, flagged = int(n_given[code]), int(counts[code].sum())
-        rows.append(
-            {
-                "name": name,
-                "given": given,
-                "flagged": flagged,
-                "share": flagged / given if given else 0.0,
-                "confidence": sums[code] / given if given else None,
-                "usual": samples.class_names[int(moved[code].argmax())] if moved[code].any() else None,
-                "suggested": int(moved[:, code].sum()),
-            }
-        )
+    flagged = np.where(samples.flagged, samples.suggested, MISSING)
+    counts = count_classes(samples.given, flagged, samples.confidence, len(samples.class_names))
+    rows = [
+        {
+            "name": name,
+            "given": int(counts.n_given[code]),
+            "flagged": int(counts.n_issues[code]),
+            "share": float(counts.issue_share[code]) if counts.n_given[code] else 0.0,
+            "confidence": float(counts.mean_score[code]) if counts.n_given[code] else None,
+            "usual": samples.name(int(counts.usual[code])),
+            "suggested": int(counts.n_suggested[code]),
+        }
+        for code, name in enumerate(samples.class_names)
+    ]
     return sorted(rows, key=lambda row: -row["share"])
 
 
