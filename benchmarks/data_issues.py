@@ -16,9 +16,8 @@ import numpy as np
 from cleanlab import Datalab
 
 from laplaceconfidence.auditing.closeness import find_closest
-from laplaceconfidence.auditing.leakage import find_leakage
-from laplaceconfidence.auditing.near_duplicates import find_near_duplicates
-from laplaceconfidence.auditing.outliers import find_outliers
+from laplaceconfidence.auditing.data_issues import find_outliers
+from laplaceconfidence.auditing.duplicates import find_leakage, find_near_duplicates
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.evaluation.metrics import auroc
 from laplaceconfidence.features.scale import unit_length

@@ -11,7 +11,7 @@ import warnings
 
 import numpy as np
 
-from laplaceconfidence.auditing.random_sample import draw_for_review
+from laplaceconfidence.auditing.verified import draw_for_review
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.evaluation.metrics import expected_calibration_error
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning

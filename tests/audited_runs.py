@@ -1,4 +1,4 @@
-"""Small audits on disk, for the tests of all that comes after an audit."""
+"""Small audits on disk, for the tests of everything that comes after an audit."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +12,7 @@ from laplaceconfidence.records import AuditRun, write_audit
 
 CLASS_NAMES = ("<script>alert(1)</script>", '猫 🐈 & "co"', "it's --> $x$ a/b")
 N_SAMPLES = 90
+ESTIMATORS = ("laplace", "noise-aware")  # the paper's and the default one
 
 MakeRun = Callable[..., AuditRun]
 
@@ -34,9 +35,13 @@ def make_audit(
     names: tuple[str, ...] = CLASS_NAMES,
     texts: list[str] | None = None,
     wrong_every: int = 10,
+    estimator: str = "laplace",
 ) -> AuditRun:
     """Audit blobs that come as "csv" with texts, "parquet" with image paths, "npz", a "folder" of images or
-    "digits". The data lies in ``folder / "data"``, the run in ``folder / "run"``."""
+    "digits". The data is in ``folder / "data"``, the run in ``folder / "run"``.
+
+    Most tests do not depend on the estimator and use the fastest one; those that do use ``ESTIMATORS``.
+    """
     import pandas as pd
 
     data = folder / "data"
@@ -78,9 +83,8 @@ def make_audit(
         order = np.argsort([f"class {'abc'[code]}/{row:03d}" for row, code in enumerate(given)])
         np.save(data / "features.npy", features[order])
         options = {"features": str(data / "features.npy")}
-    result = audit(
-        read_dataset(source, **options), estimator="laplace", n_neighbors=6, alpha=0.9, random_state=0
-    )
+    settings = {"n_neighbors": 6, "alpha": 0.9} if estimator == "laplace" else {}
+    result = audit(read_dataset(source, **options), estimator=estimator, random_state=0, **settings)
     described = {"source": str(source), "options": options}
     return write_audit(result, folder / "run", source=described)
 

@@ -19,7 +19,7 @@ _HOMES = {
     "find_label_issues": "laplaceconfidence.auditing.issues",
     "AuditResult": "laplaceconfidence.auditing.result",
     "Explanation": "laplaceconfidence.auditing.explain",
-    "Corrections": "laplaceconfidence.auditing.fixes",
+    "Corrections": "laplaceconfidence.auditing.corrections",
     # Confidence estimators
     "NoiseAwareConfidence": "laplaceconfidence.confidence.noise_aware",
     "LaplaceConfidence": "laplaceconfidence.confidence.laplace",
@@ -94,8 +94,8 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
+    from laplaceconfidence.auditing.corrections import Corrections as Corrections
     from laplaceconfidence.auditing.explain import Explanation as Explanation
-    from laplaceconfidence.auditing.fixes import Corrections as Corrections
     from laplaceconfidence.auditing.issues import audit as audit
     from laplaceconfidence.auditing.issues import find_label_issues as find_label_issues
     from laplaceconfidence.auditing.result import AuditResult as AuditResult

@@ -62,6 +62,25 @@ def row_blocks(n_rows: int, rows_per_block: int) -> Iterator[slice]:
         yield slice(start, min(start + rows_per_block, n_rows))
 
 
+def sized_row_blocks(n_rows: int, entries_per_row: int, entries_per_block: int = 2**22) -> Iterator[slice]:
+    """Yield slices that cover ``n_rows`` rows in order, each of about ``entries_per_block`` entries.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows to cover.
+    entries_per_row : int
+        Entries that the computation needs per row.
+    entries_per_block : int, default=4194304
+        Entries per slice; a slice has at least one row.
+
+    Yields
+    ------
+    slice
+    """
+    return row_blocks(n_rows, max(1, entries_per_block // max(1, entries_per_row)))
+
+
 def rows_that_fit(entries_per_row: int, n_entries: int = ENTRIES_PER_BLOCK) -> int:
     """Return how many rows of ``entries_per_row`` entries fit into ``n_entries``, at least 1.
 

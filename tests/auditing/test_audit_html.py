@@ -17,7 +17,7 @@ from laplaceconfidence.cli.app import app
 from laplaceconfidence.exceptions import MissingDependencyError, RunFolderError
 from laplaceconfidence.export.original import original_of
 from laplaceconfidence.records import read_audit
-from laplaceconfidence.records.judgments import Judgments
+from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.review.session import ReviewSession
 
 SETTINGS: dict[str, Any] = {"estimator": "laplace", "n_neighbors": 6, "alpha": 0.9}
@@ -200,7 +200,7 @@ def test_data_read_from_a_file_is_found_there_again(tmp_path: Path, monkeypatch:
     run = read_audit(result.save(tmp_path / "run"))
     assert not (run.folder / "data.npz").exists()
     monkeypatch.chdir("/")
-    original = original_of(Judgments.of(run))
+    original = original_of(SampleArrays.of(run))
     assert original.lost is None
     assert original.path == tmp_path / "data.csv"
 
@@ -215,7 +215,7 @@ def test_the_data_of_a_saved_audit_keeps_its_classes(classes: list[Any], tmp_pat
     labels = np.array(classes)[given % 2]
     result = find_label_issues(labels, features, classes=classes, **SETTINGS)
     run = read_audit(result.save(tmp_path / "run"))
-    original = original_of(Judgments.of(run))
+    original = original_of(SampleArrays.of(run))
     assert original.lost is None
     assert original.dataset.class_names == tuple(map(str, classes))
     assert original.dataset.labels.tolist() == result.dataset.labels.tolist()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from laplaceconfidence import NoisyDataset, audit, find_label_issues
+from laplaceconfidence.auditing.corrections import accepted_suggestions
 from laplaceconfidence.exceptions import InvalidInputError
 
 
@@ -49,3 +50,15 @@ def test_a_flag_without_another_class_changes_nothing() -> None:
     assert result.n_issues == 1
     assert result.corrected_labels().tolist() == ["a", "b"]
     assert len(result.confused_pairs) == 0
+
+
+def test_suggestions_are_accepted_where_flagged_different_and_probable() -> None:
+    accepted = accepted_suggestions(
+        flagged=np.array([True, True, True, False, False]),
+        given=np.array([0, 0, 1, 0, -1]),
+        suggested=np.array([1, 1, 1, 1, 1]),
+        probability=np.array([0.9, 0.4, 0.9, 0.9, 0.9]),
+        min_probability=0.5,
+        fill_missing=True,
+    )
+    assert accepted.tolist() == [True, False, False, False, True]

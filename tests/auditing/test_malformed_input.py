@@ -10,7 +10,6 @@ from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
 from laplaceconfidence import find_label_issues
-from laplaceconfidence.auditing.explain import asks_neighbors
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
@@ -137,11 +136,11 @@ def test_a_sane_answer_or_a_clear_refusal(case: dict[str, Any]) -> None:
         except (InvalidInputError, DataFormatError):
             return
     check_sane(result, len(case["labels"]))
-    if asks_neighbors(result.estimator, result.dataset):
+    if result.neighborhood is not None:
         for row in range(len(case["labels"])):
             told = result.explain(row)
-            assert told.weight_for + told.weight_against <= 1 + 1e-6
-            assert str(told)
+            assert told.weight_agreeing + told.weight_disagreeing <= 1 + 1e-6
+            assert str(told).startswith(f"Sample {told.id} ")
 
 
 @settings(max_examples=50, deadline=None)

@@ -18,7 +18,7 @@ from audited_runs import MakeRun
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.export import plan_export, write_export
 from laplaceconfidence.records import AuditRun, read_audit
-from laplaceconfidence.records.judgments import Judgments
+from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.review.store import read_decisions
 
 pytest.importorskip("fastapi", reason="the page is not installed: pip install 'laplaceconfidence[review]'")
@@ -135,8 +135,8 @@ def test_from_the_first_key_to_the_export(
     from selenium.webdriver.common.keys import Keys
 
     run = make_run("csv", wrong_every=4)
-    judged = Judgments.of(run)
-    assert len(judged.suspects) >= 18
+    samples = SampleArrays.of(run)
+    assert len(samples.suspects) >= 18
     servers.append(Server(run))
     page = Browser(driver, servers[0].url)
     page.open()
@@ -150,17 +150,17 @@ def test_from_the_first_key_to_the_export(
     verdict_of = {"s": "suggestion", "k": "keep", "u": "unsure", "n": "none"}
     for key in "ssksunksss":
         row, verdict = page.decide(key), verdict_of[key]
-        label = {"suggestion": judged.suggested[row], "keep": judged.given[row]}.get(verdict)
+        label = {"suggestion": samples.suggested[row], "keep": samples.given[row]}.get(verdict)
         expected[row] = (verdict, None if label is None else int(label))
-    assert list(expected) == judged.suspects[:10].tolist()
+    assert list(expected) == samples.suspects[:10].tolist()
     assert page.text("decided").startswith("10 of ")
 
     # Another class by typing its beginning.
     row = page.row()
-    third = next(code for code in range(3) if code not in (judged.given[row], judged.suggested[row]))
+    third = next(code for code in range(3) if code not in (samples.given[row], samples.suggested[row]))
     page.press("a")
     page.wait(lambda: page.ask("return document.querySelector('#dialog-other').open"))
-    page.press(judged.class_names[third][:4] + Keys.ENTER)
+    page.press(samples.class_names[third][:4] + Keys.ENTER)
     page.wait(lambda: page.row() != row)
     expected[row] = ("other", third)
 
@@ -169,7 +169,7 @@ def test_from_the_first_key_to_the_export(
     page.wait(lambda: page.row() == row)
     assert page.text("decided").startswith("10 of ")
     page.decide("s")
-    expected[row] = ("suggestion", int(judged.suggested[row]))
+    expected[row] = ("suggestion", int(samples.suggested[row]))
 
     # The server is killed: the page says that nothing was stored, and goes on when it is back.
     servers[0].kill()
@@ -177,21 +177,21 @@ def test_from_the_first_key_to_the_export(
     page.wait(lambda: "does not answer" in page.text("toast"))
     servers.append(Server(read_audit(run.folder), servers[0].port))
     page.open()  # a reload
-    assert page.row() == judged.suspects[11]
+    assert page.row() == samples.suspects[11]
     row = page.decide("k")
-    expected[row] = ("keep", int(judged.given[row]))
+    expected[row] = ("keep", int(samples.given[row]))
 
     # Many at once, after a preview.
     page.press("b")
     page.wait(lambda: page.ask("return document.querySelector('#dialog-bulk').open"))
     driver.find_element("id", "bulk-least").clear()
     driver.find_element("id", "bulk-least").send_keys("0.1")
-    page.wait(lambda: page.ask("return !document.getElementById('bulk-take').disabled"))
+    page.wait(lambda: page.ask("return !document.getElementById('bulk-accept').disabled"))
     given, suggested = map(int, page.ask("return document.getElementById('bulk-pair').value").split(","))
-    pair = (judged.given == given) & (judged.suggested == suggested)
-    bulk = [r for r in judged.suspects.tolist() if pair[r] and r not in expected]
-    page.wait(lambda: page.text("bulk-take") == f"Take {len(bulk)}")
-    page.click("bulk-take")
+    pair = (samples.given == given) & (samples.suggested == suggested)
+    bulk = [r for r in samples.suspects.tolist() if pair[r] and r not in expected]
+    page.wait(lambda: page.text("bulk-accept") == f"Accept {len(bulk)}")
+    page.click("bulk-accept")
     page.wait(lambda: page.text("decided").startswith(f"{len(expected) + len(bulk)} of "))
     expected |= dict.fromkeys(bulk, ("suggestion", suggested))
 
@@ -203,7 +203,7 @@ def test_from_the_first_key_to_the_export(
     page.press(" ")
     page.press("k")
     page.wait(lambda: page.text("decided").startswith(f"{len(expected) + 2} of "))
-    expected |= {r: ("keep", int(judged.given[r])) for r in tiles}
+    expected |= {r: ("keep", int(samples.given[r])) for r in tiles}
 
     # What the disk and the export say is what was pressed.
     decisions = read_decisions(run.folder, run.record)
@@ -213,13 +213,13 @@ def test_from_the_first_key_to_the_export(
     exported = write_export(plan, tmp_path / "corrected.csv")
     data = read_dataset(exported.path, features="emb_*")
     row_of = {id: number for number, id in enumerate(data.sample_ids.tolist())}
-    for row, id in enumerate(judged.ids):
+    for row, id in enumerate(samples.ids):
         verdict, label = expected.get(row, ("undecided", None))
         if verdict == "none":
             assert id not in row_of
         else:
-            code = judged.given[row] if label is None else label
-            assert data.class_names[data.labels[row_of[id]]] == judged.class_names[code]
+            code = samples.given[row] if label is None else label
+            assert data.class_names[data.labels[row_of[id]]] == samples.class_names[code]
     severe = [entry for entry in driver.get_log("browser") if "Content Security Policy" in entry["message"]]
     assert not severe
 

@@ -56,7 +56,7 @@ def test_a_run_of_a_newer_version_or_half_a_run(run: Any, make_run: MakeRun, com
     (folder / "audit.json").unlink()
     done = run(command, folder)
     assert done.exit_code == 2
-    assert "not written to its end" in done.stderr
+    assert "not written completely" in done.stderr
 
 
 def test_a_port_in_use_gets_a_message(run: Any, make_run: MakeRun) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from audited_runs import MakeRun
+from audited_runs import ESTIMATORS, MakeRun
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.export import plan_export
 from laplaceconfidence.records import AuditRun
@@ -13,7 +13,7 @@ from laplaceconfidence.review.session import ReviewSession
 def reviewed(run: AuditRun, *verdicts: str, queue: str = "worst") -> list[int]:
     """Give the first suspects these verdicts; returns their rows."""
     session = ReviewSession(run)
-    rows = session.judged.suspects[: len(verdicts)].tolist()
+    rows = session.samples.suspects[: len(verdicts)].tolist()
     for row, verdict in zip(rows, verdicts, strict=True):
         session.decide(row, verdict, label=None, expected_version=0, who="ann", queue=queue)
     session.close()
@@ -24,23 +24,24 @@ def test_reviewed_only_changes_what_people_decided(make_run: MakeRun) -> None:
     run = make_run()
     kept, taken, unsure, none = reviewed(run, "keep", "suggestion", "unsure", "none")
     plan = plan_export(run)
-    changed = np.flatnonzero(plan.codes != plan.judged.given)
+    changed = np.flatnonzero(plan.codes != plan.samples.given)
     assert changed.tolist() == [taken]
-    assert plan.codes[taken] == plan.judged.suggested[taken]
+    assert plan.codes[taken] == plan.samples.suggested[taken]
     assert np.flatnonzero(~plan.is_kept).tolist() == [none]
     assert sorted(plan.trail["row"]) == sorted([taken, none])
     assert plan.n_reviewed == 4
     assert {kept, unsure}.isdisjoint(plan.trail["row"])
 
 
-def test_confident_suggestions_follow_the_review(make_run: MakeRun) -> None:
-    run = make_run()
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_confident_suggestions_follow_the_review(make_run: MakeRun, estimator: str) -> None:
+    run = make_run(estimator=estimator)
     kept, unsure = reviewed(run, "keep", "unsure")
     plan = plan_export(run, policy="reviewed-then-confident", min_probability=0.5)
-    judged = plan.judged
-    expected = judged.flagged & (judged.probability >= 0.5)
+    samples = plan.samples
+    expected = samples.flagged & (samples.probability >= 0.5)
     expected[[kept, unsure]] = False  # a person has looked at them
-    assert ((plan.codes != judged.given) == expected).all()
+    assert ((plan.codes != samples.given) == expected).all()
     assert expected.any()
 
 
@@ -50,7 +51,7 @@ def test_drop_leaves_out_what_nobody_settled(make_run: MakeRun) -> None:
     plan = plan_export(run, policy="drop")
     assert plan.is_kept[[kept, taken]].all()
     assert not plan.is_kept[unsure]
-    assert (~plan.is_kept).sum() == plan.judged.flagged.sum() - 2
+    assert (~plan.is_kept).sum() == plan.samples.flagged.sum() - 2
 
 
 def test_the_trail_says_what_why_who_and_when(make_run: MakeRun) -> None:
@@ -58,11 +59,11 @@ def test_the_trail_says_what_why_who_and_when(make_run: MakeRun) -> None:
     (taken,) = reviewed(run, "suggestion")
     plan = plan_export(run, policy="reviewed-then-confident", min_probability=0.5)
     by_row = plan.trail.set_index("row")
-    assert by_row.loc[taken, "why"] == "reviewed: suggestion taken"
+    assert by_row.loc[taken, "why"] == "reviewed: suggestion accepted"
     assert by_row.loc[taken, "decided_by"] == "ann"
-    assert by_row.loc[taken, "old_label"] == plan.judged.name(plan.judged.given[taken])
-    assert by_row.loc[taken, "new_label"] == plan.judged.name(plan.judged.suggested[taken])
-    assert by_row.loc[taken, "probability"] == pytest.approx(plan.judged.probability[taken], abs=1e-4)
+    assert by_row.loc[taken, "old_label"] == plan.samples.name(plan.samples.given[taken])
+    assert by_row.loc[taken, "new_label"] == plan.samples.name(plan.samples.suggested[taken])
+    assert by_row.loc[taken, "probability"] == pytest.approx(plan.samples.probability[taken], abs=1e-4)
     others = by_row.drop(taken)
     assert set(others["decided_by"]) == {"audit by 'laplace'"}
     assert set(others["decided_at"]) == {run.record.created}

@@ -38,10 +38,10 @@ def test_an_export_is_read_back_and_audited_again(
     expected = [str(run.record.class_values[code]) for code in plan.codes[plan.is_kept]]
     assert [str(label) for label in data.labels_as_written()] == expected
     if kind != "parquet":
-        assert data.sample_ids.tolist() == plan.judged.ids[plan.is_kept].tolist()
+        assert data.sample_ids.tolist() == plan.samples.ids[plan.is_kept].tolist()
     assert data.features is not None
     assert (
-        audit(data, estimator="laplace", n_neighbors=6, alpha=0.9).n_issues == len(plan.judged.suspects) - 3
+        audit(data, estimator="laplace", n_neighbors=6, alpha=0.9).n_issues == len(plan.samples.suspects) - 3
     )
     assert fingerprint(tmp_path / "data") == before
 
@@ -79,11 +79,11 @@ def test_images_are_sorted_anew_and_the_originals_stay(make_run: MakeRun, tmp_pa
     exported = write_export(plan, tmp_path / "sorted", copy=copy)
     data = read_dataset(exported.path)
     assert len(data) == 90
-    name = Path(plan.judged.ids[taken]).name
+    name = Path(plan.samples.ids[taken]).name
     new_class = run.record.class_names[plan.codes[taken]]
     moved = exported.path / new_class / name
     assert moved.is_file()
-    original = Path(plan.judged.sources[taken])
+    original = Path(plan.samples.sources[taken])
     assert moved.samefile(original) is not copy
     assert fingerprint(tmp_path / "data") == before
 
@@ -132,7 +132,7 @@ def test_nothing_is_overwritten_by_accident(make_run: MakeRun, tmp_path: Path) -
         with pytest.raises(RunFolderError, match="overwrite"):
             write_export(plan, place)
         write_export(plan, place, overwrite=True)
-    with pytest.raises(RunFolderError, match="something else"):
+    with pytest.raises(RunFolderError, match="not an export"):
         write_export(plan, tmp_path / "data", overwrite=True)
 
 

@@ -21,6 +21,8 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.neighbors import kneighbors_graph
 
 HERE = Path(__file__).parent
+# The default estimator's own neighbors are the candidates for outliers and copies: there is no second search.
+CHANGED = {"noise-aware outlier_score", "noise-aware near_duplicate_score"}
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -217,7 +219,7 @@ def test_results_are_those_of_before(name: str, tmp_path: Path) -> None:
         np.savez_compressed(path, **{key: _stored(np.asarray(value)) for key, value in found.items()})
     with np.load(path, allow_pickle=False) as stored:
         assert sorted(stored.files) == sorted(found)
-        worst = {key: _difference(stored[key], np.asarray(found[key])) for key in stored.files}
+        worst = {key: _difference(stored[key], np.asarray(found[key])) for key in set(stored.files) - CHANGED}
     limit = 0.0 if name == "trained" else 1.1e-6  # stored in single precision
     assert {key: value for key, value in worst.items() if not value <= limit} == {}
 

@@ -18,8 +18,10 @@ from laplaceconfidence.records.run_folder import check_place, new_run_folder
 FILES = {"audit.json", "issues.csv", "issues.parquet", "evidence.parquet"}
 
 
-@pytest.fixture(scope="module")
-def result() -> AuditResult:
+@pytest.fixture(
+    scope="module", params=[{"estimator": "laplace", "n_neighbors": 12}, {}], ids=["laplace", "default"]
+)
+def result(request: pytest.FixtureRequest) -> AuditResult:
     rng = np.random.default_rng(0)
     truth = np.arange(60) % 3
     data = NoisyDataset.from_arrays(
@@ -31,7 +33,7 @@ def result() -> AuditResult:
     )
     labels = data.labels.copy()
     labels[:3] = [1, 2, 0]
-    return audit(data.with_labels(labels), estimator="laplace", n_neighbors=12, random_state=5)
+    return audit(data.with_labels(labels), random_state=5, **request.param)
 
 
 @pytest.fixture
@@ -57,14 +59,29 @@ def test_a_run_comes_back_as_it_was(result: AuditResult, tmp_path: Path) -> None
     assert record.n_issues == result.n_issues == 3
     assert record.noise_rate == result.noise_rate
     assert record.settings["random_state"] == 5
-    assert (record.search, record.recall, record.n_neighbors) == ("exact", 1.0, 12)
-    assert record.converged is True
-    assert record.residual is not None
-    assert record.residual < 1e-3
-    assert record.energy is not None
-    assert record.energy[1] < record.energy[0]
     assert record.timings["total"] > 0
     assert record.versions == result.versions
+
+
+def test_the_record_holds_what_the_estimator_reports(result: AuditResult, run_folder: Path) -> None:
+    record = read_audit(run_folder).record
+    assert (record.search, record.recall) == ("exact", 1.0)
+    assert record.residual is not None
+    assert record.residual < 2e-2
+    if result.estimator_name == "laplace":
+        assert record.n_neighbors == 12
+        assert record.residual < 1e-3
+        assert record.converged is True
+        assert record.energy is not None
+        assert record.energy[1] < record.energy[0]
+        assert record.noise_rate_bracket is None
+    else:
+        assert result.estimator_name == "noise-aware"
+        assert record.n_neighbors == 30
+        assert record.noise_rate_bracket is not None
+        low, high = record.noise_rate_bracket
+        assert low <= record.noise_rate <= high
+        assert (record.converged, record.energy) == (None, None)
 
 
 def test_the_csv_says_the_same(result: AuditResult, run_folder: Path) -> None:
@@ -193,10 +210,10 @@ def test_folders_that_are_no_runs_are_refused(tmp_path: Path) -> None:
 
 def test_half_written_runs_are_refused(run_folder: Path) -> None:
     (run_folder / "evidence.parquet").unlink()
-    with pytest.raises(RunFolderError, match=r"not whole: evidence\.parquet"):
+    with pytest.raises(RunFolderError, match=r"incomplete: evidence\.parquet"):
         read_audit(run_folder)
     (run_folder / "audit.json").unlink()
-    with pytest.raises(RunFolderError, match="not written to its end"):
+    with pytest.raises(RunFolderError, match="not written completely"):
         read_audit(run_folder)
 
 

@@ -94,9 +94,9 @@ def test_tables_are_written(tmp_path: Path) -> None:
 
 def test_foreign_folders_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(RunFolderError, match="holds something else"):
+    with pytest.raises(RunFolderError, match="holds other files"):
         open_bench(tmp_path, bench_record())
-    with pytest.raises(RunFolderError, match="holds something else"):
+    with pytest.raises(RunFolderError, match="holds other files"):
         open_bench(tmp_path / "thesis.txt", bench_record())
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from audited_runs import MakeRun
+from audited_runs import ESTIMATORS, MakeRun
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.report import write_report
 
@@ -49,8 +49,9 @@ def test_the_report_stands_alone(make_run: MakeRun) -> None:
     assert len(html) < 2_000_000
 
 
-def test_every_label_is_escaped_and_shown(make_run: MakeRun) -> None:
-    _, page = page_of(write_report(make_run("csv").folder).path)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_label_is_escaped_and_shown(make_run: MakeRun, estimator: str) -> None:
+    _, page = page_of(write_report(make_run("csv", estimator=estimator).folder).path)
     assert not page.attributes("script")
     assert not page.attributes("b")
     text = "".join(page.texts)
@@ -58,10 +59,11 @@ def test_every_label_is_escaped_and_shown(make_run: MakeRun) -> None:
         assert name in text
 
 
-def test_the_headline_counts(make_run: MakeRun) -> None:
-    _, page = page_of(write_report(make_run("csv").folder).path)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_headline_counts(make_run: MakeRun, estimator: str) -> None:
+    _, page = page_of(write_report(make_run("csv", estimator=estimator).folder).path)
     text = "".join(page.texts)
-    assert "9 of 90 labels (10.0%) are probably wrong" in text
+    assert "9 of 90 labels (10.0%) look wrong" in text
 
 
 def test_pictures_and_figures_have_alternative_texts(make_run: MakeRun) -> None:
@@ -109,13 +111,13 @@ def test_decisions_keep_the_audit_from_being_replaced(make_run: MakeRun) -> None
         check_place(run.folder, overwrite=True)
 
 
-def test_vanished_pictures_leave_a_note(make_run: MakeRun, tmp_path: Path) -> None:
+def test_missing_pictures_leave_a_note(make_run: MakeRun, tmp_path: Path) -> None:
     run = make_run("parquet")
     for path in (tmp_path / "data" / "images").iterdir():
         path.unlink()
     _, page = page_of(write_report(run.folder).path)
     text = "".join(page.texts)
-    assert "90 pictures have moved or vanished" in text
+    assert "90 pictures were moved or deleted" in text
     assert "picture not found" in text
 
 

@@ -65,7 +65,7 @@ def test_an_unfinished_bench_is_reported_as_far_as_it_is(tmp_path: Path) -> None
 
 def test_a_bench_without_a_finished_cell_has_nothing_to_report(tmp_path: Path) -> None:
     run = make_bench(tmp_path / "bench", n_done=0)
-    with pytest.raises(RunFolderError, match="not finished a cell"):
+    with pytest.raises(RunFolderError, match="no finished cell"):
         write_report(run.folder)
 
 

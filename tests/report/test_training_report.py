@@ -86,14 +86,14 @@ def test_kept_features_add_maps_of_plain_and_robust_training(folder: Path, tmp_p
     html = write_report(folder, figures=tmp_path / "figures").path.read_text(encoding="utf-8")
     assert (tmp_path / "figures" / "features.pdf").is_file()
     assert f"t-SNE maps of {N} samples, after plain warm-up (1 round) and after training" in html
-    assert "when it had only been trained on the labels as they were given" in html
+    assert "after training on the given labels only" in html
 
 
 def test_a_method_without_warm_up_has_one_map_and_says_why(folder: Path) -> None:
     keep_features(folder, "after-training", rounds=3)
     html = write_report(folder).path.read_text(encoding="utf-8")
     assert f"t-SNE maps of {N} samples, after training, marked" in html
-    assert "no warm-up on the labels as they were given to compare with" in html
+    assert "no warm-up on the given labels to compare with" in html
 
 
 def test_runs_of_earlier_versions_are_mapped_from_their_inputs(folder: Path) -> None:

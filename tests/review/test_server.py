@@ -7,36 +7,37 @@ import pytest
 from PIL import Image
 from review_page import OpenPage
 
-from audited_runs import CLASS_NAMES, MakeRun
+from audited_runs import CLASS_NAMES, ESTIMATORS, MakeRun
 from laplaceconfidence.records import read_audit
 from laplaceconfidence.review.session import ReviewSession
 
 pytest.importorskip("fastapi")
 
 
-def test_suspects_come_worst_first(make_run: MakeRun, open_page: OpenPage) -> None:
-    page = open_page(make_run())
-    judged = page.session.judged
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_suspects_come_worst_first(make_run: MakeRun, open_page: OpenPage, estimator: str) -> None:
+    page = open_page(make_run(estimator=estimator))
+    samples = page.session.samples
     seen = []
     answer = page.next()
     while answer["sample"] is not None:
         seen.append(answer["sample"]["row"])
         answer = page.decide(answer["sample"], "keep").json()
-    assert seen == judged.suspects.tolist()
+    assert seen == samples.suspects.tolist()
     assert answer["progress"]["n_suspects_decided"] == len(seen) == 9
 
 
 def test_every_verdict_leads_to_its_label(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run())
-    judged = page.session.judged
+    samples = page.session.samples
     for verdict in ("keep", "suggestion", "unsure", "none"):
         sample = page.next()["sample"]
         assert page.decide(sample, verdict).status_code == 200
         row = sample["row"]
-        expected = {"keep": judged.given[row], "suggestion": judged.suggested[row]}.get(verdict)
+        expected = {"keep": samples.given[row], "suggestion": samples.suggested[row]}.get(verdict)
         assert page.session.decision(row).label == expected
     sample = page.next()["sample"]
-    (third,) = set(range(3)) - {judged.given[sample["row"]], judged.suggested[sample["row"]]}
+    (third,) = set(range(3)) - {samples.given[sample["row"]], samples.suggested[sample["row"]]}
     page.decide(sample, "other", label=int(third))
     assert page.session.decision(sample["row"]).label == third
 
@@ -44,14 +45,14 @@ def test_every_verdict_leads_to_its_label(make_run: MakeRun, open_page: OpenPage
 def test_another_class_that_is_the_given_one_means_keep(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run())
     sample = page.next()["sample"]
-    page.decide(sample, "other", label=int(page.session.judged.given[sample["row"]]))
+    page.decide(sample, "other", label=int(page.session.samples.given[sample["row"]]))
     assert page.session.decision(sample["row"]).verdict == "keep"
 
 
 def test_taking_a_suggestion_that_agrees_means_keep(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run())
-    judged = page.session.judged
-    trusted = next(row for row in judged.random_order.tolist() if not judged.flagged[row])
+    samples = page.session.samples
+    trusted = next(row for row in samples.random_order.tolist() if not samples.flagged[row])
     page.decide({"row": trusted, "version": 0}, "suggestion", queue={"view": "random"})
     assert page.session.decision(trusted).verdict == "keep"
 
@@ -120,23 +121,23 @@ def test_bulk_is_refused_if_somebody_decided_in_between(make_run: MakeRun, open_
 
 def test_queues_by_pair_search_and_state(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run())
-    judged = page.session.judged
-    given, suggested = int(judged.given[judged.suspects[0]]), int(judged.suggested[judged.suspects[0]])
+    samples = page.session.samples
+    given, suggested = int(samples.given[samples.suspects[0]]), int(samples.suggested[samples.suspects[0]])
     by_pair = page.next(given=given, suggested=suggested)
-    pair = (judged.given[judged.suspects] == given) & (judged.suggested[judged.suspects] == suggested)
+    pair = (samples.given[samples.suspects] == given) & (samples.suggested[samples.suspects] == suggested)
     assert by_pair["n_in_queue"] == pair.sum()
-    row = int(judged.suspects[3])
+    row = int(samples.suspects[3])
     found = page.next(search=f"NUMBER {row},")
     assert (found["n_in_queue"], found["sample"]["row"]) == (1, row)
     assert page.next(search="no such text")["sample"] is None
     page.decide(found["sample"], "keep")
     assert page.next(show="decided")["sample"]["row"] == row
-    assert page.next(show="all")["n_in_queue"] == len(judged.suspects)
+    assert page.next(show="all")["n_in_queue"] == len(samples.suspects)
 
 
 def test_browsing_goes_round(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run())
-    rows = page.session.judged.suspects.tolist()
+    rows = page.session.samples.suspects.tolist()
 
     def step(after: int, direction: int) -> int:
         query = {"after": after, "direction": direction}
@@ -153,7 +154,7 @@ def test_browsing_goes_round(make_run: MakeRun, open_page: OpenPage) -> None:
 
 def test_the_random_queue_estimates_the_noise(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run())
-    judged = page.session.judged
+    samples = page.session.samples
     wrong = 0
     answer = page.next(view="random")
     for _ in range(60):
@@ -167,7 +168,7 @@ def test_the_random_queue_estimates_the_noise(make_run: MakeRun, open_page: Open
     assert random["low"] < 0.1 < random["high"]
     assert answer["progress"]["calibrated"]
     assert answer["sample"]["calibrated"] is not None
-    unsettled = np.setdiff1d(np.arange(len(judged)), judged.random_order[:60])
+    unsettled = np.setdiff1d(np.arange(len(samples)), samples.random_order[:60])
     expected = (unsettled % 10 == 0).sum()
     assert answer["progress"]["expected_left"] == pytest.approx(expected, abs=3)
 
@@ -178,19 +179,20 @@ def test_a_grid_holds_fifty(make_run: MakeRun, open_page: OpenPage) -> None:
     second = page.client.post("/api/grid", params={"page": 1}, json={"view": "random"}).json()
     rows = [tile["row"] for tile in first["tiles"] + second["tiles"]]
     assert (len(first["tiles"]), first["n_pages"]) == (50, 2)
-    assert rows == page.session.judged.random_order.tolist()
+    assert rows == page.session.samples.random_order.tolist()
     marked = [(tile["row"], tile["version"]) for tile in first["tiles"][:5]]
     body = {"rows": marked, "verdict": "keep", "who": "ann"}
     assert len(page.client.post("/api/decisions/many", json=body).json()["stored"]) == 5
     assert page.undo().json()["n_undone"] == 5
 
 
-def test_neighbors_say_what_they_carry(make_run: MakeRun, open_page: OpenPage) -> None:
-    page = open_page(make_run())
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_neighbors_have_labels_and_positions(make_run: MakeRun, open_page: OpenPage, estimator: str) -> None:
+    page = open_page(make_run(estimator=estimator))
     sample = page.next()["sample"]
     assert sample["neighbors"]
     for near in sample["neighbors"]:
-        assert near["speaks"] == ("for" if near["given"] == sample["given"] else "against")
+        assert near["position"] == ("agrees" if near["given"] == sample["given"] else "disagrees")
     assert sample["top"][0]["probability"] == pytest.approx(sample["probability"], abs=1e-5)
 
 
@@ -216,16 +218,16 @@ def test_pictures_are_made_once(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run("parquet"))
     first = page.client.get("/picture/tile/7")
     assert first.headers["content-type"] == "image/jpeg"
-    kept = list((page.session.judged.run.folder / "thumbnails").glob("7-160-*"))
+    kept = list((page.session.samples.run.folder / "thumbnails").glob("7-160-*"))
     assert len(kept) == 1
     assert page.client.get("/picture/tile/7").content == first.content == kept[0].read_bytes()
 
 
 def test_pictures_of_the_next_suspects_are_made_ahead(make_run: MakeRun, open_page: OpenPage) -> None:
     page = open_page(make_run("parquet"))
-    suspects = page.session.judged.suspects
+    suspects = page.session.samples.suspects
     page.client.post("/api/next", json={}, params={"after": int(suspects[0])})
-    folder = page.session.judged.run.folder / "thumbnails"
+    folder = page.session.samples.run.folder / "thumbnails"
     end = time.monotonic() + 20
     while not all(list(folder.glob(f"{row}-640-*")) for row in suspects[2:5]):
         assert time.monotonic() < end

@@ -11,12 +11,12 @@ import pytest
 from audited_runs import MakeRun
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records import AuditRun
-from laplaceconfidence.review.decisions import Wish
+from laplaceconfidence.review.decisions import NewDecision
 from laplaceconfidence.review.store import BusyStoreError, DecisionStore, StaleDecisionError, read_decisions
 
 
-def wish(row: int, version: int = 0, verdict: str = "keep", label: int | None = 1) -> Wish:
-    return Wish(row, f"s{row}", version, verdict, label, {"suggested": "cat"})  # type: ignore[arg-type]
+def new_decision(row: int, version: int = 0, verdict: str = "keep", label: int | None = 1) -> NewDecision:
+    return NewDecision(row, f"s{row}", version, verdict, label, {"suggested": "cat"})  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -30,13 +30,13 @@ def store(run: AuditRun) -> DecisionStore:
 
 
 def test_a_decision_is_read_back(store: DecisionStore, run: AuditRun) -> None:
-    store.decide([wish(3)], who="ann", queue="worst")
+    store.decide([new_decision(3)], who="ann", queue="worst")
     (found,) = read_decisions(run.folder, run.record)
     assert (found.row, found.version, found.verdict, found.label, found.who) == (3, 1, "keep", 1, "ann")
 
 
 def test_the_log_says_who_when_and_what_was_shown(store: DecisionStore) -> None:
-    store.decide([wish(3)], who="ann", queue="random")
+    store.decide([new_decision(3)], who="ann", queue="random")
     (entry,) = store.log()
     assert entry["who"] == "ann"
     assert entry["queue"] == "random"
@@ -46,15 +46,15 @@ def test_the_log_says_who_when_and_what_was_shown(store: DecisionStore) -> None:
 
 
 def test_a_decision_based_on_something_old_is_refused_and_changes_nothing(store: DecisionStore) -> None:
-    store.decide([wish(3)], who="ann", queue="worst")
+    store.decide([new_decision(3)], who="ann", queue="worst")
     with pytest.raises(StaleDecisionError, match="ann decided"):
-        store.decide([wish(4), wish(3, version=0, verdict="none")], who="bob", queue="worst")
+        store.decide([new_decision(4), new_decision(3, version=0, verdict="none")], who="bob", queue="worst")
     assert [(d.row, d.verdict) for d in store.all()] == [(3, "keep")]
 
 
 def test_undo_restores_what_was_before_and_keeps_the_log(store: DecisionStore) -> None:
-    store.decide([wish(3)], who="ann", queue="worst")
-    store.decide([wish(3, 1, "none", None)], who="ann", queue="worst")
+    store.decide([new_decision(3)], who="ann", queue="worst")
+    store.decide([new_decision(3, 1, "none", None)], who="ann", queue="worst")
     (restored,) = store.undo(who="ann")
     assert (restored.verdict, restored.label, restored.version) == ("keep", 1, 3)
     (restored,) = store.undo(who="ann")
@@ -64,28 +64,28 @@ def test_undo_restores_what_was_before_and_keeps_the_log(store: DecisionStore) -
 
 
 def test_undo_gives_back_what_somebody_else_had_said(store: DecisionStore) -> None:
-    store.decide([wish(3)], who="bob", queue="random")
-    store.decide([wish(3, 1, "none", None)], who="ann", queue="worst")
+    store.decide([new_decision(3)], who="bob", queue="random")
+    store.decide([new_decision(3, 1, "none", None)], who="ann", queue="worst")
     (restored,) = store.undo(who="ann")
     assert (restored.verdict, restored.who, restored.queue, restored.version) == ("keep", "bob", "random", 3)
     assert [entry["who"] for entry in store.log()] == ["bob", "ann", "ann"]
 
 
 def test_many_at_once_are_undone_at_once_and_only_by_who_decided(store: DecisionStore) -> None:
-    store.decide([wish(row) for row in range(1, 1200)], who="ann", queue="bulk")
+    store.decide([new_decision(row) for row in range(1, 1200)], who="ann", queue="bulk")
     assert store.undo(who="bob") == []
     assert len(store.undo(who="ann")) == 1199
 
 
 def test_what_another_person_changed_is_not_undone(store: DecisionStore) -> None:
-    store.decide([wish(3)], who="ann", queue="worst")
-    store.decide([wish(3, 1, "none", None)], who="bob", queue="worst")
+    store.decide([new_decision(3)], who="ann", queue="worst")
+    store.decide([new_decision(3, 1, "none", None)], who="bob", queue="worst")
     with pytest.raises(StaleDecisionError):
         store.undo(who="ann")
 
 
 def test_the_log_cannot_be_changed(store: DecisionStore) -> None:
-    store.decide([wish(3)], who="ann", queue="worst")
+    store.decide([new_decision(3)], who="ann", queue="worst")
     with sqlite3.connect(store.path) as other, pytest.raises(sqlite3.IntegrityError, match="only grows"):
         other.execute("DELETE FROM log")
 
@@ -93,7 +93,7 @@ def test_the_log_cannot_be_changed(store: DecisionStore) -> None:
 def test_another_process_sees_a_decision_at_once(store: DecisionStore, run: AuditRun) -> None:
     before = store.data_version()
     other = DecisionStore(run.folder, run.record)
-    other.decide([wish(5)], who="bob", queue="worst")
+    other.decide([new_decision(5)], who="bob", queue="worst")
     assert store.data_version() != before
     assert [decision.row for decision in store.all()] == [5]
     other.close()
@@ -103,12 +103,12 @@ def test_a_killed_process_loses_nothing(run: AuditRun) -> None:
     script = f"""
 import os, signal
 from laplaceconfidence.records import read_audit
-from laplaceconfidence.review.decisions import Wish
+from laplaceconfidence.review.decisions import NewDecision
 from laplaceconfidence.review.store import DecisionStore
 run = read_audit({str(run.folder)!r})
 store = DecisionStore(run.folder, run.record)
 for row in range(20):
-    store.decide([Wish(row, str(row), 0, "keep", 0, {{}})], who="ann", queue="worst")
+    store.decide([NewDecision(row, str(row), 0, "keep", 0, {{}})], who="ann", queue="worst")
 os.kill(os.getpid(), signal.SIGKILL)
 """
     subprocess.run([sys.executable, "-c", script], check=False, timeout=60)
@@ -132,9 +132,9 @@ def test_a_locked_file_is_said_to_be_locked(
     blocker = sqlite3.connect(store.path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     with pytest.raises(BusyStoreError, match="locked by another program"):
-        waiting.decide([wish(1)], who="ann", queue="worst")
+        waiting.decide([new_decision(1)], who="ann", queue="worst")
     blocker.execute("ROLLBACK")
-    waiting.decide([wish(1)], who="ann", queue="worst")
+    waiting.decide([new_decision(1)], who="ann", queue="worst")
     blocker.close()
     waiting.close()
 

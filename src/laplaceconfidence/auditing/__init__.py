@@ -1,4 +1,4 @@
-"""Which labels are probably wrong, why, and what they should be."""
+"""Find labels that are probably wrong, explain why, and suggest other ones."""
 
 from laplaceconfidence.auditing.explain import Explanation
 from laplaceconfidence.auditing.issues import audit, find_label_issues

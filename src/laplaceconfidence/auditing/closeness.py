@@ -1,7 +1,8 @@
-"""How far every sample is from the others nearest to it: what outliers and copies are told by.
+"""The nearest other samples of every sample: what outliers and copies are recognized by.
 
-The neighbors come from the graph on which the labels were judged, so that nothing is searched twice; how far
-they are is measured anew between the features as vectors of unit length, in full precision.
+Candidates are the neighbors that the confidence estimator used, where it used enough of them, so that an
+audit searches once. Their distances are computed anew, between the features scaled to unit length, in full
+precision.
 """
 
 from __future__ import annotations
@@ -12,85 +13,173 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.auditing.blocks import row_blocks
-from laplaceconfidence.auditing.copies import LARGEST_SHARE, NONE
+from laplaceconfidence.arrays import FloatArray, IntArray, sized_row_blocks
 from laplaceconfidence.features.scale import unit_length
+from laplaceconfidence.graph.neighborhood import Neighborhood
 from laplaceconfidence.graph.neighbors import find_neighbors
 
-N_CLOSEST = 10  # neighbors that are looked at; a set of copies should be smaller than this
+NONE = -1  # in place of a row, where there is none
+N_CLOSEST = 10  # nearest samples that are kept; a set of copies should be smaller than this
+N_CANDIDATES = 50  # neighbors of the estimator that are measured: with 20 some copies are lost, with 50 none
+FEWEST_CANDIDATES = 30  # of a sample, where the estimator compared other coordinates than the features
+LARGEST_SHARE = 0.7  # of the reach, at which a pair may still be called copies, however improbable it is
 CHANCE_OF_COPY = 5e-4  # probability that a sample looks like a copy of another and is none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closest:
-    """The nearest other samples of every sample, the nearest first."""
+    """The nearest other samples of every sample, the nearest first.
 
-    rows: IntArray  # (n, r), -1 where fewer than r are known
-    distances: FloatArray  # (n, r) between unit vectors; that of a stranger where nobody is known
+    Parameters
+    ----------
+    rows : ndarray of shape (n, r)
+        Their rows; -1 where fewer than r are known.
+    distances : ndarray of shape (n, r)
+        Euclidean distances between unit vectors; that of a right angle where the row is -1.
+    """
+
+    rows: IntArray
+    distances: FloatArray
 
     @property
     def reach(self) -> FloatArray:
-        """(n,) distance of the farthest of them: how far one must go from a sample to meet r others."""
+        """ndarray of shape (n,): the distance to the last of them, within which a sample has r others."""
         return self.distances[:, -1]
 
 
 def find_closest(
     features: FloatArray,
-    candidates: IntArray | None = None,
+    neighborhood: Neighborhood | None = None,
     *,
     search: str = "auto",
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Closest:
-    """The nearest others of every row of ``features``.
+    """Find the nearest other samples of every sample.
 
-    ``candidates`` (n, k) are the neighbors that a search found before, -1 where it found fewer; without them
-    one is made.
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+        Feature vectors; only their directions are compared.
+    neighborhood : Neighborhood, optional
+        The neighbors that an estimator found among the same samples. They are used as candidates if there
+        are enough of them; otherwise, and by default, the neighbors are searched.
+    search : {"auto", "exact", "ivf"}, default="auto"
+        How to search, if a search is made.
+    n_jobs : int, optional
+        Threads of that search.
+    random_state : int or None, optional
+        Seed of that search.
+
+    Returns
+    -------
+    Closest
+        At most ``N_CLOSEST`` of them per sample.
     """
     unit = unit_length(features)
-    if candidates is None and len(unit) > 1:
-        candidates = find_neighbors(
-            unit, min(N_CLOSEST, len(unit) - 1), search=search, n_jobs=n_jobs, random_state=random_state
-        ).indices
-    elif candidates is None:
-        candidates = np.full((1, 1), NONE)
-    distances = distances_to(unit, unit, candidates)
+    measured = None if neighborhood is None else _measured_candidates(unit, neighborhood)
+    if measured is not None:
+        candidates, distances = measured
+    else:
+        if len(unit) > 1:
+            n_closest = min(N_CLOSEST, len(unit) - 1)
+            candidates = find_neighbors(
+                unit, n_closest, search=search, n_jobs=n_jobs, random_state=random_state
+            ).indices
+        else:
+            candidates = np.full((1, 1), NONE)
+        distances = distances_to(unit, unit, candidates)
     order = np.argsort(distances, axis=1, kind="stable")[:, :N_CLOSEST]
     return Closest(np.take_along_axis(candidates, order, 1), np.take_along_axis(distances, order, 1))
 
 
-def heaviest_neighbors(graph: sparse.csr_array, n_neighbors: int) -> IntArray:
-    """(n, n_neighbors) whom every row of a graph gives the largest weights, -1 where it has fewer."""
-    n = graph.shape[0]
-    lengths = np.diff(graph.indptr)
+def _measured_candidates(unit: FloatArray, neighborhood: Neighborhood) -> tuple[IntArray, FloatArray] | None:
+    """(n, k) the most similar neighbors and their distances; None where they are too few to rely on.
+
+    Estimators may compare other coordinates than the features, such as principal components. The nearest
+    samples are then among the first neighbors, but are not the very first, so that more are needed.
+    """
+    candidates, similarities = most_similar(neighborhood.similarities, N_CANDIDATES)
+    distances = distances_to(unit, unit, candidates)
+    known = candidates != NONE
+    counts = known.sum(axis=1)
+    others = len(unit) - 1
+    if _are_cosines(similarities[known], distances[known]):
+        # Samples with fewer neighbors than the rest have no more at an acute angle: nothing to search for.
+        is_enough = (counts >= min(N_CLOSEST, others)).mean() >= 0.95
+    else:
+        is_enough = bool((counts >= min(FEWEST_CANDIDATES, others)).all())
+    if not is_enough:
+        return None
+    return candidates, distances
+
+
+def _are_cosines(similarities: FloatArray, distances: FloatArray) -> bool:
+    """Whether similarities are the cosines of the vectors with these distances."""
+    if len(distances) == 0:
+        return False
+    return bool(np.median(np.abs(similarities - (1 - distances**2 / 2))) < 1e-3)
+
+
+def most_similar(similarities: sparse.csr_array, n_neighbors: int) -> tuple[IntArray, FloatArray]:
+    """The columns of the largest values per row of a sparse matrix, largest first, and these values.
+
+    Parameters
+    ----------
+    similarities : scipy.sparse.csr_array of shape (n, n)
+        Stored values are similarities.
+    n_neighbors : int
+        Columns per row; rows that store fewer are filled with -1 and 0.
+
+    Returns
+    -------
+    columns : ndarray of shape (n, n_neighbors)
+    values : ndarray of shape (n, n_neighbors)
+    """
+    n = similarities.shape[0]
+    lengths = np.diff(similarities.indptr)
+    n_neighbors = min(n_neighbors, int(lengths.max(initial=1)))
     row_of = np.repeat(np.arange(n), lengths)
-    # Sorted by row, then by falling weight, as one number: several times faster than by two keys.
-    order = np.argsort(row_of - graph.data / (2 * max(float(graph.data.max(initial=0)), 1e-30)))
-    rank = np.arange(len(order)) - np.repeat(graph.indptr[:-1], lengths)
+    # Sorted by row, then by falling value, as one number: several times faster than by two keys.
+    order = np.argsort(row_of - similarities.data / (2 * max(float(similarities.data.max(initial=0)), 1e-30)))
+    rank = np.arange(len(order)) - np.repeat(similarities.indptr[:-1], lengths)
     kept = rank < n_neighbors
-    heaviest = np.full((n, n_neighbors), NONE, dtype=np.int64)
-    heaviest[row_of[kept], rank[kept]] = graph.indices[order[kept]]
-    return heaviest
+    columns = np.full((n, max(n_neighbors, 1)), NONE, dtype=np.int64)
+    values = np.zeros(columns.shape)
+    columns[row_of[kept], rank[kept]] = similarities.indices[order[kept]]
+    values[row_of[kept], rank[kept]] = similarities.data[order[kept]]
+    return columns, values
 
 
 def distances_to(unit_queries: FloatArray, unit_points: FloatArray, indices: IntArray) -> FloatArray:
-    """(m, r) distance of every query to the points ``indices`` (m, r) names.
+    """Distances of every query to some points.
 
-    Where that is -1, as far as a stranger: a right angle away. Distances within rounding are 0.
+    Parameters
+    ----------
+    unit_queries : ndarray of shape (m, d)
+        Vectors of unit length, or zero.
+    unit_points : ndarray of shape (n, d)
+        Vectors of unit length, or zero.
+    indices : ndarray of shape (m, r)
+        Rows of the points; where one is -1, the distance is that of a right angle.
+
+    Returns
+    -------
+    ndarray of shape (m, r)
+        Euclidean distances; those within rounding are 0.
     """
     distances = np.empty(indices.shape, dtype=np.float64)
-    for rows in row_blocks(len(indices), indices.shape[1] * unit_points.shape[1]):
+    for rows in sized_row_blocks(len(indices), indices.shape[1] * unit_points.shape[1]):
         difference = unit_points[indices[rows]] - unit_queries[rows, None]
         distances[rows] = np.sqrt(np.einsum("ikd,ikd->ik", difference, difference))
     distances[distances <= 16 * np.finfo(unit_points.dtype).eps] = 0
     is_zero = ~unit_queries.any(axis=1)
-    stranger = np.where(is_zero, 1.0, np.sqrt(2))[:, None]
-    return np.where(indices == NONE, stranger, distances)
+    right_angle = np.where(is_zero, 1.0, np.sqrt(2))[:, None]
+    return np.where(indices == NONE, right_angle, distances)
 
 
 def intrinsic_dimension(distances: FloatArray) -> float:
-    """How many directions the data really has, from the growth of distances with rank; infinite without any.
+    """Estimate the dimension of the data from the growth of distances with rank; infinite without any.
 
     Among points spread evenly over m dimensions, log(d_r / d_j) is (H_{r-1} - H_{j-1}) / m on average, with H
     the harmonic numbers. The nearest half of the ranks is left out: that is where copies are.
@@ -109,7 +198,7 @@ def intrinsic_dimension(distances: FloatArray) -> float:
 
 
 def copy_share(closest: Closest) -> float:
-    """Share of its reach within which a sample has no other by chance: nearer ones are copies.
+    """The share of its reach within which a sample has no other by chance: nearer ones are copies.
 
     In m dimensions, one of r neighbors lies within a share c of the r-th one's distance with a probability
     of about (r - 1) c^m, whatever the density is there.

@@ -1,21 +1,28 @@
-"""What else is wrong with a data set: samples of no class, copies, and copies of test samples."""
+"""Issues of a data set other than wrong labels: outliers, copies, and copies of the samples of a test set."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from laplaceconfidence.arrays import IntArray, StrArray
-from laplaceconfidence.auditing.closeness import N_CLOSEST, Closest, find_closest, heaviest_neighbors
-from laplaceconfidence.auditing.copies import NONE
-from laplaceconfidence.auditing.leakage import find_leakage
-from laplaceconfidence.auditing.near_duplicates import conflicting, find_near_duplicates
-from laplaceconfidence.auditing.outliers import find_outliers
+from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, StrArray
+from laplaceconfidence.auditing.closeness import NONE, Closest, find_closest
+from laplaceconfidence.auditing.duplicates import conflicting, find_leakage, find_near_duplicates
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.graph.neighborhood import Neighborhood
 from laplaceconfidence.graph.neighbors import SEARCHES
 from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import must_be
+
+FEWEST_SAMPLES = 20  # below, there are too few to say what is usual
+LIMIT = 2.5  # in steps from the median to the ninth decile; about 3.2 standard deviations of a normal
+LOCAL_SHARES = (0.0, 0.5, 1.0)  # how much of the neighbors' distances is subtracted from a sample's own
+MANY_TIES = np.log(2) / LIMIT  # where nine tenths are equally far, twice as far is unusual
 
 
 def check_test_set(dataset: NoisyDataset, test: Any) -> None:
@@ -26,24 +33,48 @@ def check_test_set(dataset: NoisyDataset, test: Any) -> None:
         raise must_be("test", "a NoisyDataset", type(test).__name__, "read_dataset(...) makes one.")
     if dataset.features is None or test.features is None:
         lacking = "'dataset'" if dataset.features is None else "'test'"
-        advice = "Copies are found by the features of both sets."
+        advice = "Copies are found by comparing the features of both sets."
         raise must_be("test", "left out where a set has no features", f"{lacking} without features", advice)
     if dataset.features.shape[1] != test.features.shape[1]:
         rule = f"described by the same {dataset.features.shape[1]} features as the audited set"
         raise must_be("test", rule, f"{test.features.shape[1]} features")
 
 
-def data_issues(dataset: NoisyDataset, judge: Any, test: NoisyDataset | None) -> dict[str, Any]:
-    """Columns of an audit table, by row; none where there are no features.
+def data_issues(
+    dataset: NoisyDataset,
+    neighborhood: Neighborhood | None,
+    test: NoisyDataset | None,
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Compute the columns of an audit table that are not about labels.
 
-    ``judge`` is the fitted estimator, whose neighbors are used again where it kept them.
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The audited data set.
+    neighborhood : Neighborhood or None
+        The neighbors that the estimator found by the features; if they are enough, no search is made.
+    test : NoisyDataset or None
+        Another set whose samples should not be in this one.
+    settings : mapping
+        Settings of the estimator: ``search``, ``n_jobs`` and ``random_state`` apply here, too.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Columns in the order of the rows; empty where the data set has no features.
     """
     if dataset.features is None:
         return {}
-    with stage("beyond labels"):
-        settings = judge.get_params() if hasattr(judge, "get_params") else {}
-        n_jobs = settings.get("n_jobs")
-        closest = _closest(dataset, judge, settings)
+    with stage("data issues"):
+        search = settings.get("search")
+        closest = find_closest(
+            dataset.features,
+            neighborhood,
+            search=search if search in SEARCHES else "auto",
+            n_jobs=settings.get("n_jobs"),
+            random_state=settings.get("random_state"),
+        )
         outliers = find_outliers(closest)
         duplicates = find_near_duplicates(dataset.features, closest)
         columns: dict[str, Any] = {
@@ -52,11 +83,11 @@ def data_issues(dataset: NoisyDataset, judge: Any, test: NoisyDataset | None) ->
             "near_duplicate_score": duplicates.scores,
             "is_near_duplicate_issue": duplicates.flagged,
             "near_duplicate_of": _ids_at(dataset.sample_ids, duplicates.copy_of),
-            "near_duplicate_set": _gaps_left(duplicates.set_of),
+            "near_duplicate_set": _with_gaps(duplicates.set_of),
             "has_conflicting_duplicate": conflicting(duplicates, dataset.labels),
         }
         if test is not None and test.features is not None:
-            leakage = find_leakage(dataset.features, test.features, closest, n_jobs=n_jobs)
+            leakage = find_leakage(dataset.features, test.features, closest, n_jobs=settings.get("n_jobs"))
             columns |= {
                 "leakage_score": leakage.scores,
                 "is_leaked": leakage.flagged,
@@ -65,32 +96,54 @@ def data_issues(dataset: NoisyDataset, judge: Any, test: NoisyDataset | None) ->
         return columns
 
 
-def _closest(dataset: NoisyDataset, judge: Any, settings: dict[str, Any]) -> Closest:
-    assert dataset.features is not None
-    search = settings.get("search")
-    return find_closest(
-        dataset.features,
-        neighbors_of(judge),
-        search=search if search in SEARCHES else "auto",
-        n_jobs=settings.get("n_jobs"),
-        random_state=settings.get("random_state"),
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class Outliers:
+    """Which samples are far from all others.
 
-
-def neighbors_of(judge: Any) -> IntArray | None:
-    """(n, k) the neighbors that an estimator searched for, if it kept enough of them to be of use.
-
-    Either as ``neighbors_``, or in the graph ``affinity_`` that it made of ``n_neighbors_`` of them.
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        1 amid others, 0.5 at the limit, toward 0 far from everything.
+    flagged : ndarray of shape (n,)
+        Whether the score is below 0.5.
     """
-    judge = getattr(judge, "laplace_", judge)
-    # Estimators may look at principal components: the nearest there are among the nearer ones here.
-    if (found := getattr(judge, "neighbors_", None)) is not None:
-        return found.indices[:, : 2 * N_CLOSEST] if found.indices.shape[1] >= N_CLOSEST else None
-    n_neighbors = getattr(judge, "n_neighbors_", None)  # None for a graph that the user brought
-    if n_neighbors is None or n_neighbors < N_CLOSEST or not hasattr(judge, "affinity_"):
-        return None
-    n_candidates = N_CLOSEST if judge.n_components is None else min(2 * N_CLOSEST, n_neighbors)
-    return heaviest_neighbors(judge.affinity_, n_candidates)
+
+    scores: FloatArray
+    flagged: BoolArray
+
+
+def find_outliers(closest: Closest) -> Outliers:
+    """Compare the distance of each sample to its nearest others with the same distance of all samples.
+
+    The logarithm of the reach is taken as it is, minus half, and minus all of the logarithm of the mean reach
+    of the neighbors, as data may be dense in one region and sparse in another. Each is scaled such that the
+    median is 0 and the ninth decile is 1, on which up to a tenth of outliers has no influence; the largest of
+    the three counts.
+    """
+    reach = closest.reach
+    known = reach > 0  # where it is 0, all of the nearest are copies
+    scores = np.ones(len(reach))
+    if known.sum() < FEWEST_SAMPLES:
+        return Outliers(scores, scores < 0.5)
+    own = np.log(reach[known])
+    around = np.log(_reach_around(closest)[known])
+    unusual = np.max([_standardized(own - share * around) for share in LOCAL_SHARES], axis=0)
+    scores[known] = expit(LIMIT - unusual)
+    return Outliers(scores, scores < 0.5)
+
+
+def _reach_around(closest: Closest) -> FloatArray:
+    """Mean reach of a sample's neighbors; those with a reach of 0 are left out."""
+    theirs = np.where(closest.rows >= 0, closest.reach[closest.rows], 0)
+    known = (theirs > 0).sum(axis=1)
+    mean = theirs.sum(axis=1) / np.maximum(known, 1)
+    return np.where(known > 0, mean, closest.reach)
+
+
+def _standardized(values: FloatArray) -> FloatArray:
+    median, high = np.quantile(values, [0.5, 0.9])
+    step = high - median
+    return np.asarray((values - median) / (step if step > 1e-6 else MANY_TIES))
 
 
 def _ids_at(ids: StrArray, rows: IntArray) -> NDArray[Any]:
@@ -99,7 +152,7 @@ def _ids_at(ids: StrArray, rows: IntArray) -> NDArray[Any]:
     return found
 
 
-def _gaps_left(numbers: IntArray) -> Any:
+def _with_gaps(numbers: IntArray) -> Any:
     import pandas as pd
 
     return pd.arrays.IntegerArray(numbers, numbers == NONE)

@@ -1,21 +1,17 @@
-"""Why a label is trusted or not: the neighbors that speak for it and against it."""
+"""Why a label has its score: the neighbors that the estimator used, and the labels they have."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import NDArray
 
-from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.confidence.inputs import unit_features
-from laplaceconfidence.confidence.protocol import ConfidenceEstimator
+from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError
-from laplaceconfidence.graph.affinity import degrees, normalized
-from laplaceconfidence.graph.neighbors import find_neighbors
 from laplaceconfidence.validation import check_integer, must_be
 
 if TYPE_CHECKING:
@@ -23,36 +19,58 @@ if TYPE_CHECKING:
 
     from laplaceconfidence.auditing.result import AuditResult
 
+MOST_LABELS_NAMED = 3  # by an explanation in words
 
-USUAL_NEIGHBORS = 30
-MOST_SAID = 3  # labels that an explanation in words names
+Position = Literal["agrees", "disagrees", "no label"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Voices:
-    """Who speaks to whom, how similar they are and how loud they are."""
+def neighbor_positions(neighbor_labels: Any, *, given: int, suggested: int) -> NDArray[Any]:
+    """Say of every neighbor whether its label agrees with that of the sample.
 
-    similarity: sparse.csr_array  # (n, n) row i: the neighbors of i
-    loudness: sparse.csr_array  # (n, n) same entries, as the estimator weighs them
+    Parameters
+    ----------
+    neighbor_labels : array-like of int of shape (k,)
+        Codes of the neighbors' given labels, ``MISSING`` where there is none.
+    given : int
+        Code of the sample's given label. Where it is ``MISSING``, the neighbors are compared with the
+        suggested label.
+    suggested : int
+        Code of the suggested label.
 
-    def of(self, row: int) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Neighbors of ``row``, the loudest first: rows, similarities and shares of all that is said."""
-        span = slice(self.similarity.indptr[row], self.similarity.indptr[row + 1])
-        neighbors = self.similarity.indices[span].astype(np.int64)
-        loudness = self.loudness.data[span].astype(np.float64)
-        order = np.lexsort((neighbors, -loudness))
-        weights = loudness[order] / max(float(loudness.sum()), np.finfo(np.float64).tiny)
-        return neighbors[order], self.similarity.data[span][order].astype(np.float64), weights
+    Returns
+    -------
+    ndarray of object of shape (k,)
+        "agrees", "disagrees" or "no label".
+    """
+    codes = np.asarray(neighbor_labels)
+    positions = np.where(codes == (suggested if given == MISSING else given), "agrees", "disagrees")
+    return np.where(codes == MISSING, "no label", positions).astype(object)
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """What the neighbors of one sample say about its label.
+    """The neighbors of one sample, and whether their labels agree with its own.
 
-    ``neighbors`` has one row a neighbor, the loudest first, indexed by its row in the data set: ``id``,
-    ``given_label``, ``similarity``, ``weight`` (its share of all that is said), ``label_score`` (how far its
-    own label is trusted) and ``speaks``: "for" the label, "against" it, or "silent" where it has no label.
-    Where the sample itself has no label, they speak about the predicted one.
+    Parameters
+    ----------
+    row : int
+        Row of the sample in the data set.
+    id : str
+        Id of the sample.
+    given_label : object
+        Its label as the user wrote it, None where it has none.
+    predicted_label : object
+        The most probable label.
+    predicted_probability : float
+        Its probability.
+    label_score : float
+        Probability that the given label is right, NaN where there is none.
+    neighbors : pandas.DataFrame
+        One row per neighbor that the estimator used, the one of largest weight first, indexed by its row in
+        the data set: ``id``, ``given_label``, ``similarity``, ``weight`` (its share of the weights of all
+        neighbors), ``label_score`` (of its own label) and ``position``: "agrees" with the label of the
+        sample, "disagrees", or "no label". Where the sample itself has no label, its neighbors are compared
+        with the predicted one.
     """
 
     row: int
@@ -64,20 +82,20 @@ class Explanation:
     neighbors: pd.DataFrame
 
     @property
-    def weight_for(self) -> float:
-        """Share of all that is said that is for the label."""
-        return self._weight("for")
+    def weight_agreeing(self) -> float:
+        """float: share of the weights that belongs to neighbors with the same label."""
+        return self._weight("agrees")
 
     @property
-    def weight_against(self) -> float:
-        """Share of all that is said that is against the label."""
-        return self._weight("against")
+    def weight_disagreeing(self) -> float:
+        """float: share of the weights that belongs to neighbors with another label."""
+        return self._weight("disagrees")
 
     @property
     def votes(self) -> pd.DataFrame:
-        """Per label: the number of neighbors that carry it and their weight together, the largest first."""
-        spoken = self.neighbors[self.neighbors["speaks"] != "silent"]
-        by_label = spoken.groupby("given_label", sort=True)["weight"]
+        """pandas.DataFrame: per label, the number of neighbors that have it and the sum of their weights."""
+        labeled = self.neighbors[self.neighbors["position"] != "no label"]
+        by_label = labeled.groupby("given_label", sort=True)["weight"]
         votes = by_label.count().to_frame("n_neighbors").assign(weight=by_label.sum())
         return votes.sort_values("weight", ascending=False, kind="stable")
 
@@ -89,37 +107,54 @@ class Explanation:
         if self.neighbors.empty:
             return f"{head}. It has no neighbors."
         votes = self.votes
-        said = [
-            f"{count} say {label!r} ({weight:.0%} of the weight)"
+        parts = [
+            f"{count} {'is' if count == 1 else 'are'} labeled {label!r} ({weight:.0%} of the weight)"
             for label, count, weight in zip(votes.index, votes["n_neighbors"], votes["weight"], strict=True)
         ]
-        if len(said) > MOST_SAID:
-            said[MOST_SAID:] = [f"{votes['n_neighbors'].iloc[MOST_SAID:].sum()} say something else"]
-        return f"{head}. Of its {len(self.neighbors)} neighbors, {', '.join(said) or 'none has a label'}."
+        if len(parts) > MOST_LABELS_NAMED:
+            n_more = int(votes["n_neighbors"].iloc[MOST_LABELS_NAMED:].sum())
+            parts[MOST_LABELS_NAMED:] = [f"{n_more} {'has' if n_more == 1 else 'have'} another label"]
+        n = len(self.neighbors)
+        neighbors = f"{n} neighbor{'' if n == 1 else 's'}"
+        return f"{head}. Of its {neighbors}, {', '.join(parts) or 'none has a label'}."
 
-    def _weight(self, speaks: str) -> float:
-        return float(self.neighbors.loc[self.neighbors["speaks"] == speaks, "weight"].sum())
+    def _weight(self, position: Position) -> float:
+        return float(self.neighbors.loc[self.neighbors["position"] == position, "weight"].sum())
 
 
 def explain(result: AuditResult, sample: int | str) -> Explanation:
-    """The neighbors of one sample, given by its row (int) or its id (str), and what they say."""
+    """List the neighbors that the estimator used for one sample.
+
+    Parameters
+    ----------
+    result : AuditResult
+        A finished audit.
+    sample : int or str
+        The row of the sample, or its id.
+
+    Returns
+    -------
+    Explanation
+    """
     import pandas as pd
 
     row = _row_of(result.dataset, sample)
-    neighbors, similarities, weights = result.voices.of(row)
-    judged = {column: _plain(result.table.at[row, column]) for column in result.table.columns}
-    codes = result.dataset.labels
-    about = result.predicted[row] if codes[row] == MISSING else codes[row]
-    speaks = np.where(codes[neighbors] == about, "for", "against").astype(object)
-    speaks[codes[neighbors] == MISSING] = "silent"
+    if result.neighborhood is None:
+        raise InvalidInputError(
+            f"{result.estimator_name!r} used no neighbors that could explain a label. "
+            "Use an estimator of features, such as 'laplace'."
+        )
+    neighbors, similarities, weights = result.neighborhood.of(row)
+    own = {column: _python_value(result.table.at[row, column]) for column in result.table.columns}
+    codes: IntArray = result.dataset.labels
     theirs = result.table.loc[neighbors]
     return Explanation(
         row=row,
-        id=judged["id"],
-        given_label=None if codes[row] == MISSING else judged["given_label"],
-        predicted_label=judged["predicted_label"],
-        predicted_probability=judged["predicted_probability"],
-        label_score=judged["label_score"],
+        id=own["id"],
+        given_label=None if codes[row] == MISSING else own["given_label"],
+        predicted_label=own["predicted_label"],
+        predicted_probability=own["predicted_probability"],
+        label_score=own["label_score"],
         neighbors=pd.DataFrame(
             {
                 "id": theirs["id"],
@@ -127,68 +162,18 @@ def explain(result: AuditResult, sample: int | str) -> Explanation:
                 "similarity": similarities,
                 "weight": weights,
                 "label_score": theirs["label_score"],
-                "speaks": speaks,
+                "position": neighbor_positions(
+                    codes[neighbors], given=int(codes[row]), suggested=int(result.predicted[row])
+                ),
             },
             index=theirs.index,
         ),
     )
 
 
-def _plain(value: Any) -> Any:
-    """A number of numpy as one of Python, which reads better."""
+def _python_value(value: Any) -> Any:
+    """A NumPy scalar as a Python one, which reads better."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-def asks_neighbors(estimator: ConfidenceEstimator, dataset: NoisyDataset) -> bool:
-    """Whether the estimator judged a sample by others that are like it, and can still say by which."""
-    by_neighbors = estimator.evidence == "features"
-    return by_neighbors and (dataset.features is not None or _kept_graph(estimator) is not None)
-
-
-def listen(estimator: ConfidenceEstimator, name: str, dataset: NoisyDataset) -> Voices:
-    """The neighbors that ``estimator`` asked, each as loud as it heard them."""
-    if not asks_neighbors(estimator, dataset):
-        raise InvalidInputError(
-            f"{name!r} asked no neighbors that could explain a label: it judged by class probabilities. "
-            "Use an estimator of features, such as 'laplace'."
-        )
-    affinity = _kept_graph(estimator)
-    if affinity is not None:  # labels spread over the normalized graph, in which hubs speak softly
-        return Voices(affinity, normalized(affinity, degrees(affinity)))
-    similarity = _asked_neighbors(estimator, dataset)
-    return Voices(similarity, similarity)
-
-
-def _kept_graph(estimator: ConfidenceEstimator) -> sparse.csr_array | None:
-    return getattr(getattr(estimator, "laplace_", estimator), "affinity_", None)
-
-
-def _asked_neighbors(estimator: Any, dataset: NoisyDataset) -> sparse.csr_array:
-    """The same search again, for estimators that do not keep whom they asked."""
-    settings = estimator.get_params()
-    features = cast(FloatArray, dataset.features)
-    n_components = settings.get("n_components")
-    if n_components is not None and n_components >= min(features.shape):
-        n_components = None  # an estimator may allow for more axes than there are
-    found = find_neighbors(
-        unit_features(features, n_components),
-        min(_neighbor_count(estimator, settings), len(features) - 1),
-        search=settings.get("search", "auto"),
-        n_jobs=settings.get("n_jobs"),
-        random_state=settings.get("random_state"),
-    )
-    spoken = found.similarities > 0
-    ends = np.concatenate([[0], np.cumsum(spoken.sum(axis=1))])
-    shape = (len(features), len(features))
-    return sparse.csr_array((found.similarities[spoken], found.indices[spoken], ends), shape=shape)
-
-
-def _neighbor_count(estimator: Any, settings: dict[str, Any]) -> int:
-    """As many as the estimator asked; a usual number where it has chosen several or does not say."""
-    for count in (getattr(estimator, "n_neighbors_", None), settings.get("n_neighbors")):
-        if isinstance(count, int):
-            return count
-    return USUAL_NEIGHBORS
 
 
 def _row_of(dataset: NoisyDataset, sample: int | str) -> int:

@@ -1,4 +1,4 @@
-"""The ranked table of labels that are probably wrong."""
+"""Rank the labels of a data set, and flag those that are probably wrong."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
+from laplaceconfidence.arrays import FloatArray, to_numpy
 from laplaceconfidence.auditing.data_issues import check_test_set, data_issues
-from laplaceconfidence.auditing.evidence import Case, build_case
-from laplaceconfidence.auditing.flag_rule import FlagRule
+from laplaceconfidence.auditing.diagnostics import estimator_settings, fit_diagnostics, installed_versions
+from laplaceconfidence.auditing.fit_request import FitRequest, build_fit_request
 from laplaceconfidence.auditing.inputs import audit_inputs
 from laplaceconfidence.auditing.result import AuditResult
-from laplaceconfidence.auditing.table import ranked_table
-from laplaceconfidence.auditing.verified import made_certain, told_verified, with_verified
-from laplaceconfidence.auditing.versions import installed_versions
+from laplaceconfidence.auditing.table import FlagRule, most_probable, ranked_table
+from laplaceconfidence.auditing.verified import make_certain, request_with_verified, with_verified
+from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING, encode_labels
 from laplaceconfidence.data.read_options import ReadOptions
@@ -51,40 +51,56 @@ def audit(
     verbose: int = 0,
     **settings: Any,
 ) -> AuditResult:
-    """Rank the labels of ``dataset``, the least trustworthy first, and flag those that are probably wrong.
+    """Rank the labels of a data set, the least trustworthy first, and flag those that are probably wrong.
 
-    Where the data set has features, samples far from everything and near-duplicates are flagged as well.
+    Where the data set has features, outliers and near-duplicates are flagged as well.
 
     Parameters
     ----------
-    dataset : NoisyDataset, path, frame, dict of columns, Hugging Face dataset, map-style dataset or pair
-        Labels and features. What is not a ``NoisyDataset`` is read as ``read_dataset`` does.
+    dataset : NoisyDataset, path, frame, mapping of columns, Hugging Face or map-style data set, or pair
+        Labels and features. Anything but a ``NoisyDataset`` is read as by ``read_dataset``.
     label, features, labels, images, id, text, path, true_label, missing_label, split, image_size : optional
         How to read it, as for ``read_dataset``: ``audit(frame, label="mood", features="emb_*")``. Refused for
         a ``NoisyDataset``.
-    estimator : a name such as "noise-aware", "laplace" (the paper's) or "knn-vote", or an estimator, of which
-        a copy is fitted. ``None`` takes "noise-aware", or "normalized-margin" for ``pred_probs`` alone.
-    pred_probs : (n, C) class probabilities of a model that did not see the labels it judges, in the order of
-        the data set's classes. Estimators of losses take the loss -log p[label] from them.
-    knn_graph : (n, n) sparse neighbor graph, in place of the one that would be built from the features.
-    test : another set with the same features, such as the test set of this training set, read with the same
+    estimator : str or ConfidenceEstimator, optional
+        A name such as "noise-aware", "laplace" (the paper's) or "knn-vote", or an estimator, of which a copy
+        is fitted. None takes "noise-aware", or "normalized-margin" for ``pred_probs`` alone.
+    pred_probs : array-like of shape (n, C), optional
+        Class probabilities, in the order of the data set's classes, of a model that was not trained on the
+        labels of the samples it predicts. Estimators of losses use the loss -log p[label].
+    knn_graph : sparse matrix of shape (n, n), optional
+        A neighbor graph, in place of the one that would be built from the features.
+    test : NoisyDataset or anything that ``dataset`` may be, optional
+        Another set with the same features, such as the test set of this training set, read with the same
         options; samples that are in both are flagged as leaked.
-    threshold : flag labels with a score below it. ``None`` flags where another class is more probable than
-        the given one.
-    target_precision : flag as many labels as possible such that this share of them is expected to be wrong;
-        for estimators whose scores are probabilities, such as "noise-aware".
-    random_state : seed of whatever is random in the estimator.
-    audited : labels that a person has verified, by row; ``None`` where no class fits. They take the place of
-        the given ones, are certain, and the others are judged by them.
-    audited_at_random : rows of ``audited`` that were drawn at random, where not all of them were: only these
-        say how right all other labels are.
-    recalibrate : applied to the scores of all other labels, such as a calibration learned from a review; left
-        alone where the estimator itself learns from ``audited``.
+    threshold : float, optional
+        Flag labels with a score below it. None flags where another class is more probable than the given one.
+    target_precision : float, optional
+        Flag as many labels as possible such that this share of them is expected to be wrong; for estimators
+        whose scores are calibrated probabilities, such as "noise-aware".
+    random_state : int or None, optional
+        Seed of whatever is random in the estimator.
+    audited : mapping of int to label, optional
+        Labels that a person has verified, by row; None where no class fits. They replace the given ones, are
+        certain, and the estimator uses them for the others.
+    audited_at_random : collection of int, optional
+        Rows of ``audited`` that were drawn at random, where not all of them were: only these calibrate the
+        scores of all other labels.
+    recalibrate : callable, optional
+        Applied to the scores of all other labels, such as a calibration learned from a review; not used where
+        the estimator itself learns from ``audited``.
     verbose : int, default=0
-        1 logs the start and the seconds of every stage as INFO to the logger "laplaceconfidence", which are
-        shown on ``sys.stderr`` where no handler would show them; 0 logs nothing.
-    settings : of the estimator, when it is named: ``n_neighbors=10``, say.
+        1 logs the start and the seconds of every stage as INFO to the logger "laplaceconfidence", and shows
+        the records on ``sys.stderr`` where no handler would show them; 0 logs nothing.
+    **settings
+        Settings of the estimator, where it is given by name: ``n_neighbors=10``, for example.
 
+    Returns
+    -------
+    AuditResult
+
+    Examples
+    --------
     >>> from laplaceconfidence.data.digits import load_digits
     >>> audit(load_digits(), estimator="laplace", n_neighbors=10, max_iter=100)
     AuditResult(49 of 1797 labels flagged, by laplace)
@@ -136,7 +152,7 @@ def _audited(
     settings: dict[str, Any],
 ) -> AuditResult:
     check_test_set(dataset, test)
-    case = build_case(
+    request = build_fit_request(
         dataset,
         estimator=estimator,
         pred_probs=pred_probs,
@@ -145,12 +161,12 @@ def _audited(
         settings=settings,
     )
     if audited is None:
-        return _judged(case, dataset, rule, test, recalibrate=recalibrate)
-    case = told_verified(case, dataset, audited, audited_at_random)
+        return _fit_and_rank(request, dataset, rule, test, recalibrate=recalibrate)
+    request = request_with_verified(request, dataset, audited, audited_at_random)
     verified = with_verified(dataset, audited)
-    if "audited" in case.more:
+    if "audited" in request.fit_arguments:
         recalibrate = None
-    return _judged(case, verified, rule, test, audited=audited, recalibrate=recalibrate)
+    return _fit_and_rank(request, verified, rule, test, audited=audited, recalibrate=recalibrate)
 
 
 def find_label_issues(
@@ -169,12 +185,34 @@ def find_label_issues(
     verbose: int = 0,
     **settings: Any,
 ) -> AuditResult:
-    """``audit`` of plain arrays: labels as people write them, and at least one kind of evidence.
+    """Audit plain arrays: labels as people write them, with features, a graph or class probabilities.
 
-    ``classes`` names the class of every column of ``pred_probs``. By default they are the distinct labels,
-    sorted; integer labels from 0 to C - 1 may leave out classes that have a column. ``missing_label`` is a
-    label that means "no label", besides ``None``, NaN and empty text. All else is as for ``audit``.
+    Parameters
+    ----------
+    labels : array-like of shape (n,)
+        Labels of any kind.
+    features : array-like of shape (n, d), optional
+        Feature vectors.
+    knn_graph : sparse matrix of shape (n, n), optional
+        A neighbor graph, in place of the one that would be built from the features.
+    pred_probs : array-like of shape (n, C), optional
+        Class probabilities of a model that was not trained on the labels of the samples it predicts.
+    classes : sequence, optional
+        The class of every column of ``pred_probs``. By default they are the distinct labels, sorted; integer
+        labels from 0 to C - 1 may leave out classes that have a column.
+    ids : sequence of str, optional
+        Ids of the samples; their row numbers by default.
+    missing_label : object, optional
+        A label that means "no label", besides None, NaN and empty text.
+    estimator, threshold, target_precision, random_state, **settings
+        As in ``audit``.
 
+    Returns
+    -------
+    AuditResult
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> y[0] = 7                                          # a wrong label
@@ -187,7 +225,7 @@ def find_label_issues(
     dataset = NoisyDataset.from_arrays(
         labels, features, classes=classes, ids=ids, missing_label=missing_label
     )
-    case = build_case(
+    request = build_fit_request(
         dataset,
         estimator=estimator,
         pred_probs=pred_probs,
@@ -195,15 +233,15 @@ def find_label_issues(
         random_state=random_state,
         settings=settings,
     )
-    if features is not None and case.estimator.evidence != "features":
-        rule = f"left out for {case.name!r}, which judges by class probabilities"
+    if features is not None and request.estimator.evidence != "features":
+        rule = f"left out for {request.name!r}, which uses class probabilities"
         raise must_be("features", rule, f"shape {np.shape(features)}")
     with logging_stages(verbose):
-        return _judged(case, dataset, FlagRule(threshold, target_precision))
+        return _fit_and_rank(request, dataset, FlagRule(threshold, target_precision))
 
 
-def _judged(
-    case: Case,
+def _fit_and_rank(
+    request: FitRequest,
     dataset: NoisyDataset,
     rule: FlagRule,
     test: NoisyDataset | None = None,
@@ -211,7 +249,7 @@ def _judged(
     audited: Mapping[int, Any] | None = None,
     recalibrate: Callable[[FloatArray], FloatArray] | None = None,
 ) -> AuditResult:
-    rule.check(case.estimator, case.name)
+    rule.check(request.estimator, request.name)
     if dataset.n_classes < 2:
         found = f"1 class: {dataset.class_values.tolist()}"
         raise must_be(
@@ -219,28 +257,32 @@ def _judged(
         )
     timer = StageTimer()
     with observing(timer), stage("total"):
-        judge = case.judged()
-        more = data_issues(dataset, judge, test)
+        estimator = request.fit()
+        # A graph that the caller brought may be one of anything: its neighbors need not be near by features.
+        neighborhood = None if request.brings_graph else estimator.neighborhood_
+        more = data_issues(dataset, neighborhood, test, estimator_settings(estimator))
         with stage("ranking"):
-            scores: FloatArray = np.asarray(judge.confidence_, dtype=np.float64)
-            distributions = _distributions(case, dataset)
+            scores: FloatArray = np.asarray(estimator.confidence_, dtype=np.float64)
+            distributions = _distributions(request, estimator, dataset)
             if recalibrate is not None:
                 scores = recalibrate(scores)
             if audited is not None:
-                scores, distributions = made_certain(scores, distributions, dataset.labels, audited)
-            predicted = _most_probable(distributions, dataset.labels)
-            flagged = rule.flagged(judge, scores, predicted, dataset.labels)
+                scores, distributions = make_certain(scores, distributions, dataset.labels, audited)
+            predicted = most_probable(distributions, dataset.labels)
+            flagged = rule.flagged(estimator, scores, predicted, dataset.labels)
             table = ranked_table(dataset, distributions, scores, predicted, flagged, more)
-    labeled = dataset.labels != MISSING
+    noise_rate = fit_diagnostics(estimator).noise_rate
+    if noise_rate is None:
+        noise_rate = float(1 - scores[dataset.labels != MISSING].mean())
     return AuditResult(
         table=table,
-        noise_rate=float(getattr(judge, "noise_rate_", 1 - scores[labeled].mean())),
+        noise_rate=noise_rate,
         dataset=dataset,
         predicted=predicted,
         distributions=distributions,
-        estimator=judge,
-        estimator_name=case.name,
-        settings=_told(judge, rule),
+        estimator=estimator,
+        estimator_name=request.name,
+        settings=_recorded_settings(estimator, rule),
         timings=timer.seconds,
         versions=installed_versions(),
     )
@@ -255,33 +297,25 @@ def _classes_by_column(labels: Any, pred_probs: Any, missing_label: object) -> A
     return np.arange(shape[1]) if present[0] >= 0 and present[-1] < shape[1] else None
 
 
-def _distributions(case: Case, dataset: NoisyDataset) -> FloatArray:
-    """(n, C) probability of every class of the data set; 0 for those the estimator never heard of."""
-    judge = case.estimator
-    if judge.label_distributions_ is None:
-        if case.pred_probs is None:
-            raise must_be("estimator", "one that gives a distribution over the classes", case.name)
-        return case.pred_probs
+def _distributions(request: FitRequest, estimator: ConfidenceEstimator, dataset: NoisyDataset) -> FloatArray:
+    """(n, C) probability of every class of the data set; 0 for classes that no label of the fit had."""
+    distributions = estimator.label_distributions_
+    if distributions is None:
+        if request.pred_probs is None:
+            raise must_be("estimator", "one that gives a distribution over the classes", request.name)
+        return request.pred_probs
     code_of = {value: code for code, value in enumerate(dataset.class_values.tolist())}
-    codes = np.array([code_of[value] for value in judge.classes_.tolist()])
+    codes = np.array([code_of[value] for value in estimator.classes_.tolist()])
     if np.array_equal(codes, np.arange(dataset.n_classes)):
-        return judge.label_distributions_
-    spread = np.zeros((len(dataset), dataset.n_classes), dtype=judge.label_distributions_.dtype)
-    spread[:, codes] = judge.label_distributions_
+        return distributions
+    spread = np.zeros((len(dataset), dataset.n_classes), dtype=distributions.dtype)
+    spread[:, codes] = distributions
     return spread
 
 
-def _most_probable(distributions: FloatArray, given: IntArray) -> IntArray:
-    """The most probable class; of several, the given one."""
-    rows = np.arange(len(given))
-    best = distributions.argmax(axis=1)
-    is_best = distributions[rows, np.maximum(given, 0)] >= distributions[rows, best]
-    return np.where((given != MISSING) & is_best, given, best)
-
-
-def _told(judge: Any, rule: FlagRule) -> dict[str, Any]:
-    """Every setting that had a say in the result."""
-    settings = dict(judge.get_params()) if hasattr(judge, "get_params") else {}
-    settings.pop("missing_label", None)  # labels were read before
+def _recorded_settings(estimator: ConfidenceEstimator, rule: FlagRule) -> dict[str, Any]:
+    """Every setting that influenced the result."""
+    settings = estimator_settings(estimator)
+    settings.pop("missing_label", None)  # set by the audit, whose labels were read before
     settings.pop("classes", None)
     return {**settings, **asdict(rule)}

@@ -1,4 +1,4 @@
-"""What an audit hands back."""
+"""The result of an audit."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.auditing.explain import Explanation, Voices, explain, listen
-from laplaceconfidence.auditing.fixes import Corrections, correct
+from laplaceconfidence.auditing.corrections import Corrections, correct
+from laplaceconfidence.auditing.explain import Explanation, explain
 from laplaceconfidence.auditing.summary import summarize_classes, summarize_pairs
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.graph.neighborhood import Neighborhood
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,35 +24,56 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """The labels of a data set, judged.
+    """A data set with a score for every label.
 
-    ``table`` has one row a sample, worst first, and is indexed by the sample's row in the data set:
-    ``id``, ``given_label``, ``predicted_label``, ``predicted_probability``, ``label_score`` (the probability
-    that the given label is right; NaN where there is none), ``is_label_issue``, and ``path`` or ``text``
-    where the data set knows them. Labels are written as the user wrote them.
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        One row per sample, worst first, indexed by the sample's row in the data set: ``id``, ``given_label``,
+        ``predicted_label``, ``predicted_probability``, ``label_score`` (the probability that the given label
+        is right; NaN where there is none), ``is_label_issue``, and ``path`` or ``text`` where the data set
+        has them. Labels are written as the user wrote them.
 
-    Where there are features: ``outlier_score`` and ``is_outlier_issue``; ``near_duplicate_score``,
-    ``is_near_duplicate_issue``, ``near_duplicate_of`` (id of the nearest copy), ``near_duplicate_set``
-    (number of the set of copies) and ``has_conflicting_duplicate`` (one of them has another label); and,
-    beside a test set, ``leakage_score``, ``is_leaked`` and ``leaked_from`` (id of the test sample). Of all
-    these scores the lower is the worse, and below 0.5 is flagged. docs/guides/data-issues.md says how.
-
-    ``noise_rate`` is 1 - the mean score of the given labels: the share of wrong labels if scores are taken at
-    their word. The estimator of the paper errs on the side of doubt, so that on mostly right labels it
-    overstates this share; the number of flagged labels is then the better guide.
+        Where there are features: ``outlier_score`` and ``is_outlier_issue``; ``near_duplicate_score``,
+        ``is_near_duplicate_issue``, ``near_duplicate_of`` (id of the nearest copy), ``near_duplicate_set``
+        (number of the set of copies) and ``has_conflicting_duplicate`` (one of them has another label); and,
+        with a test set, ``leakage_score``, ``is_leaked`` and ``leaked_from`` (id of the test sample). For all
+        of these scores, lower is worse, and samples below 0.5 are flagged.
+    noise_rate : float
+        Expected share of wrong labels: as the estimator reports it, or else 1 - the mean score of the given
+        labels. The scores of the paper's estimator are too low on data with few wrong labels, so that it
+        overstates this share; the number of flagged labels is then the better guide.
+    dataset : NoisyDataset
+        The audited data set, with verified labels in place of the given ones.
+    predicted : ndarray of shape (n,)
+        Codes of the predicted labels, by row.
+    distributions : ndarray of shape (n, C)
+        Probability of every class, by row.
+    estimator : ConfidenceEstimator
+        The fitted estimator.
+    estimator_name : str
+        The name it was requested by, or the name of its class.
+    settings : dict
+        Every setting that influenced the result.
+    timings : dict of str to float
+        Seconds by stage.
+    versions : dict of str to str
+        Versions of the packages.
+    source : dict
+        The file that ``audit`` read the data from and the options it was read with; empty for other data.
     """
 
     table: pd.DataFrame
     noise_rate: float
     dataset: NoisyDataset
-    predicted: IntArray  # (n,) codes of the predicted labels, by row
-    distributions: FloatArray  # (n, C) probability of every class, by row
-    estimator: ConfidenceEstimator  # fitted
+    predicted: IntArray
+    distributions: FloatArray
+    estimator: ConfidenceEstimator
     estimator_name: str
     settings: dict[str, Any]
-    timings: dict[str, float]  # seconds by stage
+    timings: dict[str, float]
     versions: dict[str, str]
-    source: dict[str, Any] = field(default_factory=dict)  # file that the data was read from, and the options
+    source: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"AuditResult({self.n_issues} of {len(self.dataset)} labels flagged, by {self.estimator_name})"
@@ -63,7 +85,7 @@ class AuditResult:
 
     @property
     def n_issues(self) -> int:
-        """How many labels are flagged."""
+        """int: how many labels are flagged."""
         return int(self.table["is_label_issue"].sum())
 
     def suspects(self, n: int = 10) -> pd.DataFrame:
@@ -86,29 +108,68 @@ class AuditResult:
 
     @cached_property
     def class_summary(self) -> pd.DataFrame:
-        """Every class, the one with the largest share of flagged labels first."""
+        """pandas.DataFrame: one row per class, the largest share of flagged labels first."""
         return summarize_classes(self)
 
     @cached_property
     def confused_pairs(self) -> pd.DataFrame:
-        """Given and suggested class of the flagged labels, the most frequent pair first."""
+        """pandas.DataFrame: given and suggested class of the flagged labels, the most frequent pair first."""
         return summarize_pairs(self)
 
     @cached_property
-    def voices(self) -> Voices:
-        """The graph on which neighbors spoke; an error where the estimator asked no neighbors."""
-        return listen(self.estimator, self.estimator_name, self.dataset)
+    def neighborhood(self) -> Neighborhood | None:
+        """Neighborhood or None: the neighbors and weights that the estimator used; None if it used none."""
+        return self.estimator.neighborhood_
 
     def explain(self, sample: int | str) -> Explanation:
-        """The neighbors that speak for and against a label. ``sample`` is a row (int) or an id (str)."""
+        """List the neighbors of a sample, and whether their labels agree with its own.
+
+        Parameters
+        ----------
+        sample : int or str
+            The row of the sample, or its id.
+
+        Returns
+        -------
+        Explanation
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such sample, or if the estimator used no neighbors.
+        """
         return explain(self, sample)
 
     def correct(self, *, min_probability: float = 0.0, fill_missing: bool = False) -> Corrections:
-        """The suggestions taken, with a trail of what changed; see ``fixes.correct``."""
+        """Replace every flagged label by the suggested one, and keep a trail of the changes.
+
+        Parameters
+        ----------
+        min_probability : float, default=0.0
+            Labels whose suggestion has a lower probability stay as they are.
+        fill_missing : bool, default=False
+            Whether samples without a label get the suggested one.
+
+        Returns
+        -------
+        Corrections
+        """
         return correct(self, min_probability=min_probability, fill_missing=fill_missing)
 
     def corrected_labels(self, *, min_probability: float = 0.0, fill_missing: bool = False) -> NDArray[Any]:
-        """The labels by row, with the suggestions taken where one is flagged; all others as they came."""
+        """Return the labels by row, flagged ones replaced by the suggestion, all others as they came.
+
+        Parameters
+        ----------
+        min_probability : float, default=0.0
+            Labels whose suggestion has a lower probability stay as they are.
+        fill_missing : bool, default=False
+            Whether samples without a label get the suggested one.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         return self.correct(min_probability=min_probability, fill_missing=fill_missing).labels
 
     def plot_scores(self, ax: Axes | None = None) -> Axes:

@@ -1,7 +1,8 @@
-"""An audit by class and by pair of classes."""
+"""What an audit found, in one sentence, per class, and per pair of classes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,49 +16,185 @@ if TYPE_CHECKING:
     from laplaceconfidence.auditing.result import AuditResult
 
 
-def summarize_classes(result: AuditResult) -> pd.DataFrame:
-    """One row a class, the largest share of flagged labels first.
+def headline(
+    n_issues: int, n_labeled: int, *, n_missing: int = 0, expected_precision: float | None = None
+) -> str:
+    """State in a sentence how many labels look wrong.
 
-    ``label`` as the user writes it and ``name``; ``n_given`` labels, ``n_issues`` flagged and their share
-    ``issue_share``; ``mean_score``; ``usual_suggestion``, the label most often suggested instead; and
-    ``n_suggested``, how many flagged labels of other classes are suggested to be of this one.
+    Parameters
+    ----------
+    n_issues : int
+        Flagged labels.
+    n_labeled : int
+        All labels.
+    n_missing : int, default=0
+        Samples without a label, which got a suggestion.
+    expected_precision : float, optional
+        Share of the flagged labels that is expected to be wrong.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> headline(9, 90, expected_precision=0.93)
+    '9 of 90 labels (10.0%) look wrong; 93% of these are expected to be wrong.'
+    >>> headline(0, 90, n_missing=1)
+    'None of 90 labels looks wrong. 1 sample without a label got a suggestion.'
+    """
+    labels = f"{n_labeled:,} label{'' if n_labeled == 1 else 's'}"
+    if n_issues == 0:
+        sentence = f"None of {labels} looks wrong."
+    else:
+        verb = "looks" if n_issues == 1 else "look"
+        sentence = f"{n_issues:,} of {labels} ({n_issues / n_labeled:.1%}) {verb} wrong"
+        if expected_precision is not None:
+            sentence += f"; {expected_precision:.0%} of these are expected to be wrong"
+        sentence += "."
+    if n_missing:
+        sentence += f" {n_missing:,} sample{'' if n_missing == 1 else 's'} without a label got a suggestion."
+    return sentence
+
+
+def count_pairs(given: IntArray, suggested: IntArray, n_classes: int) -> list[tuple[int, int, int]]:
+    """Count labels by given and suggested class, where these differ.
+
+    Parameters
+    ----------
+    given, suggested : ndarray of int of shape (m,)
+        Codes of the labels; missing ones are left out.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    list of tuple of int
+        (given, suggested, count), the most frequent first.
+    """
+    differ = (given != suggested) & (given != MISSING) & (suggested != MISSING)
+    cells, counts = np.unique(given[differ] * n_classes + suggested[differ], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return [
+        (int(cell) // n_classes, int(cell) % n_classes, int(n))
+        for cell, n in zip(cells[order], counts[order], strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassCounts:
+    """Labels and flagged labels per class; all arrays have the shape (C,).
+
+    Parameters
+    ----------
+    n_given : ndarray of int
+        Labels of the class.
+    n_issues : ndarray of int
+        Flagged labels of the class.
+    issue_share : ndarray
+        Share of the flagged ones, NaN for a class without labels.
+    mean_score : ndarray
+        Mean score of the labels, NaN for a class without labels.
+    usual : ndarray of int
+        Code of the class most often suggested instead, MISSING if none is.
+    n_suggested : ndarray of int
+        Flagged labels of other classes for which this class is suggested.
+    """
+
+    n_given: IntArray
+    n_issues: IntArray
+    issue_share: FloatArray
+    mean_score: FloatArray
+    usual: IntArray
+    n_suggested: IntArray
+
+
+def count_classes(given: IntArray, suggested: IntArray, scores: FloatArray, n_classes: int) -> ClassCounts:
+    """Count labels and flagged labels per class.
+
+    Parameters
+    ----------
+    given : ndarray of int of shape (n,)
+        Codes of the given labels, MISSING where there is none.
+    suggested : ndarray of int of shape (n,)
+        Codes of the suggested labels, MISSING where the given one is not flagged.
+    scores : ndarray of shape (n,)
+        Probability that the given label is right.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ClassCounts
+    """
+    labeled, flagged = given != MISSING, suggested != MISSING
+    n_given = np.bincount(given[labeled], minlength=n_classes)
+    n_issues = np.bincount(given[flagged], minlength=n_classes)
+    total = np.bincount(given[labeled], weights=scores[labeled], minlength=n_classes)
+    usual = np.full(n_classes, MISSING)
+    for old, new, _ in reversed(count_pairs(given, suggested, n_classes)):
+        usual[old] = new
+    with np.errstate(invalid="ignore"):
+        return ClassCounts(
+            n_given,
+            n_issues,
+            n_issues / n_given,
+            total / n_given,
+            usual,
+            np.bincount(suggested[flagged & (suggested != given)], minlength=n_classes),
+        )
+
+
+def summarize_classes(result: AuditResult) -> pd.DataFrame:
+    """Summarize an audit per class.
+
+    Parameters
+    ----------
+    result : AuditResult
+        A finished audit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per class, the largest share of flagged labels first: ``label`` as the user writes it and
+        ``name``; ``n_given`` labels, ``n_issues`` flagged ones and their share ``issue_share``;
+        ``mean_score``; ``usual_suggestion``, the label most often suggested instead; and ``n_suggested``, how
+        many flagged labels of other classes are suggested to be of this one.
     """
     import pandas as pd
 
     given, suggested, scores = _by_row(result)
-    n_classes = result.dataset.n_classes
+    counts = count_classes(given, suggested, scores, result.dataset.n_classes)
     values = result.dataset.class_values
-    labeled = given != MISSING
-    flagged = suggested != MISSING
-    n_given = np.bincount(given[labeled], minlength=n_classes)
-    n_issues = np.bincount(given[flagged], minlength=n_classes)
-    total = np.bincount(given[labeled], weights=scores[labeled], minlength=n_classes)
-    with np.errstate(invalid="ignore"):
-        share, mean = n_issues / n_given, total / n_given  # NaN for a class without labels
-    moved = flagged & (suggested != given)
-    usual = np.full(n_classes, None, dtype=object)
-    for pair, _ in reversed(_counted_pairs(given[moved], suggested[moved], n_classes)):
-        usual[pair[0]] = values[pair[1]].item()
     summary = pd.DataFrame(
         {
             "label": values,
             "name": list(result.dataset.class_names),
-            "n_given": n_given,
-            "n_issues": n_issues,
-            "issue_share": share,
-            "mean_score": mean,
-            "usual_suggestion": usual,
-            "n_suggested": np.bincount(suggested[moved], minlength=n_classes),
+            "n_given": counts.n_given,
+            "n_issues": counts.n_issues,
+            "issue_share": counts.issue_share,
+            "mean_score": counts.mean_score,
+            "usual_suggestion": [None if code == MISSING else values[code].item() for code in counts.usual],
+            "n_suggested": counts.n_suggested,
         }
     )
     return summary.sort_values("issue_share", ascending=False, kind="stable", ignore_index=True)
 
 
 def summarize_pairs(result: AuditResult) -> pd.DataFrame:
-    """One row a pair of given and suggested label among the flagged ones, the most frequent first.
+    """Summarize the flagged labels of an audit per pair of given and suggested label.
 
-    ``n_issues`` of the pair, their share ``issue_share`` of the labels of the given class, and the mean
-    probability of the suggestion.
+    Parameters
+    ----------
+    result : AuditResult
+        A finished audit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per pair, the most frequent first: ``given_label``, ``suggested_label`` and their names;
+        ``n_issues`` of the pair, their share ``issue_share`` of the labels of the given class, and the
+        ``mean_probability`` of the suggestion.
     """
     import pandas as pd
 
@@ -66,10 +203,9 @@ def summarize_pairs(result: AuditResult) -> pd.DataFrame:
     names, values = result.dataset.class_names, result.dataset.class_values
     n_given = np.bincount(given[given != MISSING], minlength=n_classes)
     moved = (suggested != MISSING) & (suggested != given)
-    cells = given[moved] * n_classes + suggested[moved]
-    probabilities = result.distributions[moved, suggested[moved]]
-    pairs = _counted_pairs(given[moved], suggested[moved], n_classes)
-    sums = dict(zip(*_summed(cells, probabilities), strict=True))
+    cells, which = np.unique(given[moved] * n_classes + suggested[moved], return_inverse=True)
+    sums = np.bincount(which, weights=result.distributions[moved, suggested[moved]], minlength=len(cells))
+    sum_of = dict(zip(cells.tolist(), sums.tolist(), strict=True))
     return pd.DataFrame(
         [
             {
@@ -79,9 +215,9 @@ def summarize_pairs(result: AuditResult) -> pd.DataFrame:
                 "suggested_name": names[new],
                 "n_issues": count,
                 "issue_share": count / n_given[old],
-                "mean_probability": sums[old * n_classes + new] / count,
+                "mean_probability": sum_of[old * n_classes + new] / count,
             }
-            for (old, new), count in pairs
+            for old, new, count in count_pairs(given, suggested, n_classes)
         ],
         columns=[
             "given_label",
@@ -101,18 +237,3 @@ def _by_row(result: AuditResult) -> tuple[IntArray, IntArray, FloatArray]:
     flagged = by_row["is_label_issue"].to_numpy()
     suggested = np.where(flagged, result.predicted, MISSING)
     return result.dataset.labels, suggested, by_row["label_score"].to_numpy()
-
-
-def _counted_pairs(given: IntArray, suggested: IntArray, n_classes: int) -> list[tuple[tuple[int, int], int]]:
-    """(given, suggested) and how often, the most frequent first."""
-    cells, counts = np.unique(given * n_classes + suggested, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    return [
-        ((int(cell) // n_classes, int(cell) % n_classes), int(n))
-        for cell, n in zip(cells[order], counts[order], strict=True)
-    ]
-
-
-def _summed(cells: IntArray, amounts: FloatArray) -> tuple[list[int], list[float]]:
-    distinct, which = np.unique(cells, return_inverse=True)
-    return distinct.tolist(), np.bincount(which, weights=amounts, minlength=len(distinct)).tolist()

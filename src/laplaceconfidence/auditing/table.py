@@ -1,18 +1,71 @@
-"""The table of an audit: one row a sample, the least trustworthy label first."""
+"""The table of an audit: which label is suggested, which labels are flagged, and the order of the rows."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
+from laplaceconfidence.auditing.diagnostics import EstimatesPrecision
+from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING, encodable
+from laplaceconfidence.validation import check_real, must_be
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def most_probable(distributions: FloatArray, given: IntArray) -> IntArray:
+    """The most probable class per row; among equally probable ones, the given label if it is one of them."""
+    rows = np.arange(len(given))
+    best = distributions.argmax(axis=1)
+    is_best = distributions[rows, np.maximum(given, 0)] >= distributions[rows, best]
+    return np.where((given != MISSING) & is_best, given, best)
+
+
+@dataclass(frozen=True, slots=True)
+class FlagRule:
+    """Which labels an audit flags; by default those for which another class is more probable.
+
+    Parameters
+    ----------
+    threshold : float, optional
+        Flag labels with a score below it.
+    target_precision : float, optional
+        Flag as many labels as possible such that this share of them is expected to be wrong.
+    """
+
+    threshold: float | None = None
+    target_precision: float | None = None
+
+    def check(self, estimator: ConfidenceEstimator, name: str) -> None:
+        """Raise if the rule cannot be applied to the scores of this estimator."""
+        if self.threshold is not None:
+            check_real(self.threshold, "threshold", at_least=0, at_most=1)
+        if self.target_precision is None:
+            return
+        check_real(self.target_precision, "target_precision", above=0, below=1)
+        if self.threshold is not None:
+            raise must_be("target_precision", "left out where 'threshold' is given", self.target_precision)
+        if not isinstance(estimator, EstimatesPrecision):
+            rule = f"left out for {name!r}, whose scores are not calibrated probabilities"
+            raise must_be("target_precision", rule, self.target_precision, "Those of 'noise-aware' are.")
+
+    def flagged(
+        self, estimator: ConfidenceEstimator, scores: FloatArray, predicted: IntArray, given: IntArray
+    ) -> BoolArray:
+        """Which of the given labels are flagged, as ndarray of shape (n,)."""
+        if self.target_precision is not None:
+            assert isinstance(estimator, EstimatesPrecision)  # by ``check``
+            suspected = scores < estimator.threshold_for(precision=self.target_precision)
+        else:
+            suspected = predicted != given if self.threshold is None else scores < self.threshold
+        flags: BoolArray = suspected & (given != MISSING)
+        return flags
 
 
 def ranked_table(
@@ -23,9 +76,30 @@ def ranked_table(
     flagged: BoolArray,
     more: dict[str, Any],
 ) -> pd.DataFrame:
-    """Worst first; equal scores by the probability of the given label, then by row; no label, last.
+    """Build the table of an audit, the least trustworthy label first.
 
-    ``more`` are further columns, by row.
+    Equal scores are ranked by the probability of the given label, then by row; samples without a label come
+    last.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The audited data set.
+    distributions : ndarray of shape (n, C)
+        Probability of every class.
+    scores : ndarray of shape (n,)
+        Probability that the given label is right.
+    predicted : ndarray of shape (n,)
+        Codes of the most probable classes.
+    flagged : ndarray of shape (n,)
+        Which labels are flagged.
+    more : dict of str to array
+        Further columns, in the order of the rows.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per sample, indexed by its row in the data set.
     """
     import pandas as pd
 
@@ -49,7 +123,7 @@ def ranked_table(
 
 
 def _label_column(values: NDArray[Any], codes: IntArray) -> Any:
-    """Labels as the user writes them; a gap is missing to pandas, and leaves whole numbers whole."""
+    """Labels as the user writes them; a gap is a missing value of pandas, and integers stay integers."""
     import pandas as pd
 
     missing = codes == MISSING

@@ -1,19 +1,47 @@
-"""Labels that a person has verified: certain, whatever the estimator thinks of them."""
+"""Labels that a person has verified: drawing samples to verify, reading their table, using them in a fit."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.auditing.evidence import Case
+from laplaceconfidence.auditing.fit_request import FitRequest
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.data.label_files import GAPS_AMONG_NUMBERS
+from laplaceconfidence.data.labels import MISSING, encodable
+from laplaceconfidence.data.read_options import Names, ReadOptions
+from laplaceconfidence.data.table_files import open_table
+from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import check_integer, must_be
+
+ID, VERIFIED_LABEL = "id", "verified_label"
+
+_WHOLE_DECIMAL = re.compile(r"(-?\d+)\.0*")  # as programs write integers in a column with gaps
+
+
+def labeled_rows_at_random(
+    labels: IntArray, *, seed: int | None = None, leave_out: Collection[int] = ()
+) -> IntArray:
+    """Rows with a label in random order; without a seed, in the same order every time."""
+    rows = np.flatnonzero(labels != MISSING)
+    rows = rows[~np.isin(rows, np.fromiter(leave_out, dtype=np.int64))]
+    return np.random.default_rng(len(labels) if seed is None else seed).permutation(rows)
+
+
+def draw_for_review(labels: IntArray, n: int, *, seed: int, verified: Collection[int] = ()) -> IntArray:
+    """Draw ``n`` labeled rows uniformly, flagged or not; those already ``verified`` are left out."""
+    check_integer(n, "sample_for_review", minimum=1)
+    order = labeled_rows_at_random(labels, seed=seed, leave_out=verified)
+    if n > len(order):
+        raise must_be("sample_for_review", f"at most the {len(order)} labels that nobody has verified yet", n)
+    return order[:n]
 
 
 def with_verified(dataset: NoisyDataset, audited: Mapping[int, Any]) -> NoisyDataset:
@@ -29,36 +57,53 @@ def with_verified(dataset: NoisyDataset, audited: Mapping[int, Any]) -> NoisyDat
 
 
 def learns_from_verified(estimator: Any) -> bool:
-    """Whether an estimator, or its class, takes verified labels beside the given ones."""
+    """Whether an estimator, or its class, takes verified labels besides the given ones."""
     return "audited" in inspect.signature(estimator.fit).parameters
 
 
-def told_verified(
-    case: Case, dataset: NoisyDataset, audited: Mapping[int, Any], at_random: Collection[int] | None = None
-) -> Case:
-    """The case with the verified labels known to its estimator.
+def request_with_verified(
+    request: FitRequest,
+    dataset: NoisyDataset,
+    audited: Mapping[int, Any],
+    at_random: Collection[int] | None = None,
+) -> FitRequest:
+    """Add verified labels to the arguments of a fit.
 
-    An estimator that takes ``audited`` learns from where they differ from the given ones; others are given
-    the verified labels in place of those, from where they spread to the neighbors. Those ``at_random`` (all,
-    for ``None``) calibrate the rest.
+    An estimator that takes ``audited`` learns from where they differ from the given ones; for others they
+    replace the given ones.
+
+    Parameters
+    ----------
+    request : FitRequest
+        The request without verified labels.
+    dataset : NoisyDataset
+        The audited data set.
+    audited : mapping of int to label
+        Verified labels by row, None where no class fits.
+    at_random : collection of int, optional
+        Rows that were drawn at random, which calibrate the confidences of all others; None means all.
+
+    Returns
+    -------
+    FitRequest
     """
     verified = with_verified(dataset, audited).label_values()
-    if not learns_from_verified(case.estimator):
-        return replace(case, y=verified)
-    y = case.y.astype(object)
-    unfit = [row for row, label in audited.items() if label is None]
-    y[unfit] = None
+    if not learns_from_verified(request.estimator):
+        return replace(request, y=verified)
+    y = request.y.astype(object)
+    without_class = [row for row, label in audited.items() if label is None]
+    y[without_class] = None
     certain = {int(row): label for row, label in audited.items() if label is not None}
-    told: dict[str, Any] = {"audited": certain}
+    arguments: dict[str, Any] = {**request.fit_arguments, "audited": certain}
     if at_random is not None:
-        told["audited_at_random"] = at_random
-    return replace(case, y=y if unfit else case.y, more={**case.more, **told})
+        arguments["audited_at_random"] = at_random
+    return replace(request, y=y if without_class else request.y, fit_arguments=arguments)
 
 
-def made_certain(
+def make_certain(
     scores: FloatArray, distributions: FloatArray, codes: IntArray, audited: Mapping[int, Any]
 ) -> tuple[FloatArray, FloatArray]:
-    """Scores and distributions in which every verified label is certain."""
+    """Scores and distributions in which every verified label has the probability 1."""
     rows = np.array([row for row, label in audited.items() if label is not None], dtype=np.int64)
     scores, distributions = scores.copy(), distributions.copy()
     scores[codes == MISSING] = np.nan
@@ -66,3 +111,99 @@ def made_certain(
     distributions[rows] = 0.0
     distributions[rows, codes[rows]] = 1.0
     return scores, distributions
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedTable:
+    """Verified labels read from a table.
+
+    Parameters
+    ----------
+    labels : dict of str to label
+        By the id of the sample, as they are written in the data.
+    n_empty : int
+        Rows without a verified label.
+    """
+
+    labels: dict[str, Any]
+    n_empty: int
+
+
+def read_verified(path: Path, dataset: NoisyDataset) -> VerifiedTable:
+    """Read the columns 'id' and 'verified_label' of a table; all others are ignored.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        A .csv, .tsv or .parquet file. A label may be written as it is in the data or as the name of its
+        class. Rows without one are skipped.
+    dataset : NoisyDataset
+        The data set that the samples belong to.
+
+    Returns
+    -------
+    VerifiedTable
+    """
+    with open_table(path, ReadOptions(id=ID, label=VERIFIED_LABEL), "audited") as table:
+        if lost := [name for name in (ID, VERIFIED_LABEL) if name not in table.column_names]:
+            rule = f"a table with the columns {ID!r} and {VERIFIED_LABEL!r}"
+            names = Names(table.column_names, "columns", table.origin)
+            raise must_be("audited", rule, f"{path} without {lost[0]!r}", names.listed())
+        ids, written = (table.texts(name) for name in (ID, VERIFIED_LABEL))
+    label_of = _Labels(dataset)
+    known = set(encodable(dataset.sample_ids).tolist())
+    labels: dict[str, Any] = {}
+    n_empty = 0
+    for number, (id, text) in enumerate(zip(ids, written, strict=True)):
+        if label_of.is_gap(text):
+            n_empty += 1
+            continue
+        if id is None or id not in known:
+            raise must_be("audited", "about samples of this data", _unknown_ids(path, ids, known, number))
+        label = label_of(str(text), path, id)
+        if labels.setdefault(id, label) != label:
+            raise InvalidInputError(
+                f"{path} verifies sample {id!r} twice, as {labels[id]!r} and as {label!r}: "
+                "remove one of the two rows."
+            )
+    if not labels:
+        found = f"{path}, empty in all of its {n_empty} rows"
+        advice = "Fill in the right label of every sample, the given one where it is right."
+        raise must_be("audited", f"a table with labels in the column {VERIFIED_LABEL!r}", found, advice)
+    return VerifiedTable(labels, n_empty)
+
+
+class _Labels:
+    """From text to a label of the data."""
+
+    def __init__(self, dataset: NoisyDataset) -> None:
+        values = dataset.class_values
+        self._values: list[Any] = values.tolist()
+        self._numbers = values.dtype.kind == "i"
+        self._names = dataset.class_names
+        self._code_of = {str(name): code for code, name in enumerate(dataset.class_names)}
+        # Where the name of one class is how another one is written, what is written in the data counts.
+        for code, value in enumerate(encodable(values).tolist()):
+            # Spreadsheets turn True into TRUE.
+            for text in {str(value), str(value).upper()} if values.dtype.kind == "b" else {str(value)}:
+                self._code_of[text] = code
+
+    def is_gap(self, text: str | None) -> bool:
+        if text is None or not text.strip():
+            return True
+        return self._numbers and text in GAPS_AMONG_NUMBERS and text not in self._code_of
+
+    def __call__(self, text: str, path: Path, id: str) -> Any:
+        whole = _WHOLE_DECIMAL.fullmatch(text.strip()) if self._numbers else None
+        for spelling in (text, text.strip(), whole[1] if whole else ""):
+            if spelling in self._code_of:
+                return self._values[self._code_of[spelling]]
+        shown = ", ".join(repr(name) for name in self._names[:10])
+        more = ", ..." if len(self._names) > 10 else ""
+        rule = f"labels among the {len(self._names)} classes of the data ({shown}{more})"
+        raise must_be("audited", rule, text, f"It is that of the id {id!r} in {path}.")
+
+
+def _unknown_ids(path: Path, ids: list[str | None], known: set[str], first: int) -> str:
+    n_unknown = sum(id not in known for id in ids)
+    return f"the id {ids[first]!r} in row {first} of {path} ({n_unknown} of {len(ids)} ids are unknown)"

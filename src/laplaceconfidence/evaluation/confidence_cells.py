@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from laplaceconfidence.arrays import FloatArray
-from laplaceconfidence.auditing.evidence import build_case
+from laplaceconfidence.auditing.fit_request import build_fit_request
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
@@ -74,7 +74,7 @@ class ConfidenceCells:
         assert data.true_labels is not None
         by_features = kind.evidence == "features"
         probabilities = None if by_features else shared.probabilities()
-        case = build_case(
+        request = build_fit_request(
             data,
             estimator=cell.contender,
             pred_probs=probabilities,
@@ -82,7 +82,7 @@ class ConfidenceCells:
             settings={} if self.n_jobs is None else {"n_jobs": self.n_jobs},
         )
         start = time.perf_counter()
-        confidence = case.judged().confidence_
+        confidence = request.fit().confidence_
         seconds = time.perf_counter() - start + shared.feature_seconds
         seconds += 0.0 if by_features else shared.probability_seconds
         known = (data.labels != MISSING) & (data.true_labels != MISSING)

@@ -1,4 +1,4 @@
-"""The corrected data set of a run, with a trail of every change. The originals are never touched."""
+"""Write the corrected data set of a run, with a trail of every change. The original data is never changed."""
 
 from laplaceconfidence.export.plan import ExportPlan, plan_export
 from laplaceconfidence.export.writing import write_export

@@ -1,4 +1,4 @@
-"""A corrected data set as a folder of images, one sub-folder a class."""
+"""A corrected data set as a folder of images, one subfolder per class."""
 
 from __future__ import annotations
 
@@ -27,21 +27,33 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
     if not any(folder.iterdir()):
         return
     if not (folder / MARK).is_file():
-        raise RunFolderError(f"{folder} holds something else than an export: choose another folder.")
+        raise RunFolderError(f"{folder} holds files that are not an export: choose another folder.")
     if not overwrite:
         raise RunFolderError(f"{folder} already holds an export: choose another folder, or use --overwrite.")
 
 
 def write_image_folder(folder: Path, dataset: NoisyDataset, *, copy: bool) -> int:
-    """Write all images sorted by label; returns how many of them could not be found.
+    """Write all images, sorted into folders by label.
 
-    Files are linked (a hard link where the file system allows it, else a symbolic one) or copied; images that
-    exist in memory only are written as PNG.
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where to write them; an earlier export there is replaced.
+    dataset : NoisyDataset
+        The corrected data set. Images that exist in memory only are written as PNG.
+    copy : bool
+        Whether files are copied. Otherwise they are linked: by a hard link where the file system allows it,
+        else by a symbolic one.
+
+    Returns
+    -------
+    int
+        How many image files could not be found.
     """
     if dataset.images is None and dataset.source_kind != "image":
         raise InvalidInputError(
             "The 'format' parameter must not be 'folder' for data without images. "
-            "Use csv, parquet, npz or jsonl."
+            "Use 'csv', 'parquet', 'npz' or 'jsonl'."
         )
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
     temporary.mkdir(parents=True)
@@ -78,7 +90,7 @@ def _fill(folder: Path, dataset: NoisyDataset, copy: bool) -> int:
 
 
 def folder_name(class_name: str) -> str:
-    """A class name as the name of a folder: as it is where that is possible, else with %-signs."""
+    """A class name as the name of a folder: unchanged where that is possible, else percent-encoded."""
     encoded = class_name.encode()
     plain = class_name.isprintable() and class_name.strip() == class_name and not class_name.startswith(".")
     if plain and 0 < len(encoded) <= _LONGEST_NAME and not set(class_name) & set('/\\:*?"<>|%'):
@@ -94,7 +106,7 @@ def _file_name(dataset: NoisyDataset, row: int) -> str:
 
 
 def _free_name(label: str, name: str, taken: set[str]) -> str:
-    """``name``, with a number where a file of another folder already has it."""
+    """``name``, with a number appended where a file from another folder already has it."""
     stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a name, not a path
     free, number = name, 2
     while f"{label}/{free}".casefold() in taken:

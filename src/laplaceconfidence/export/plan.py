@@ -1,4 +1,4 @@
-"""Which label every sample gets, and why."""
+"""Which label every sample of a corrected data set has, and why."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from laplaceconfidence.arrays import BoolArray, IntArray
+from laplaceconfidence.auditing.corrections import accepted_suggestions
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
-from laplaceconfidence.records.judgments import Judgments
+from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.review.decisions import SETTLES_LABEL, Decision
 from laplaceconfidence.review.store import read_decisions
 from laplaceconfidence.validation import check_choice, check_real, must_be
@@ -24,7 +25,7 @@ DEFAULT_PROBABILITY = 0.95
 
 _WHY = {
     "keep": "reviewed: kept",
-    "suggestion": "reviewed: suggestion taken",
+    "suggestion": "reviewed: suggestion accepted",
     "other": "reviewed: another class",
     "none": "reviewed: no class fits",
     "unsure": "reviewed: unsure",
@@ -45,21 +46,34 @@ TRAIL_COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class ExportPlan:
-    """The labels of the corrected data set, and the trail of all that differs from the given ones.
+    """The labels of a corrected data set, and a trail of the changes.
 
-    ``trail`` has one row a changed label, worst first: ``action`` is "changed", "filled" (there was none) or
-    "dropped" (the sample is left out).
+    Parameters
+    ----------
+    samples : SampleArrays
+        The samples of the audit.
+    policy : {"reviewed-only", "reviewed-then-confident", "drop"}
+        What happens to labels that nobody reviewed.
+    codes : ndarray of int of shape (n,)
+        Codes of the new labels.
+    is_kept : ndarray of bool of shape (n,)
+        Whether the sample stays in the data set.
+    trail : pandas.DataFrame
+        One row per changed label, worst first: ``action`` is "changed", "filled" (there was none) or
+        "dropped" (the sample is left out).
+    n_reviewed : int
+        Samples that a person decided on.
     """
 
-    judged: Judgments
+    samples: SampleArrays
     policy: Policy
-    codes: IntArray  # (n,) new label codes
-    is_kept: BoolArray  # (n,) whether the sample stays in the data set
+    codes: IntArray
+    is_kept: BoolArray
     trail: pd.DataFrame
     n_reviewed: int
 
     def count(self, action: str) -> int:
-        """How many labels were "changed", "filled" or "dropped"."""
+        """How many labels were "changed", "filled" or "dropped", as ``action`` says."""
         return int((self.trail["action"] == action).sum())
 
 
@@ -70,59 +84,81 @@ def plan_export(
     min_probability: float | None = None,
     fill_missing: bool = False,
 ) -> ExportPlan:
-    """Decide on every label of a run.
+    """Choose the label of every sample of a run.
 
-    'reviewed-only' changes what a person decided; 'reviewed-then-confident' also takes the suggestion for
-    flagged labels nobody looked at if it has at least ``min_probability`` (and, with ``fill_missing``, gives
-    samples without a label such a suggestion); 'drop' leaves out flagged labels that nobody settled. A sample
-    for which a person said that no class fits is always left out.
+    A sample for which a reviewer decided that no class fits is always left out.
+
+    Parameters
+    ----------
+    run : AuditRun
+        An audit, reviewed or not.
+    policy : {"reviewed-only", "reviewed-then-confident", "drop"}, default="reviewed-only"
+        "reviewed-only" changes labels as reviewers decided; "reviewed-then-confident" also accepts the
+        suggestion for flagged labels that nobody reviewed; "drop" leaves out samples with flagged labels that
+        no reviewer settled.
+    min_probability : float, optional
+        Probability that an unreviewed suggestion must have; 0.95 by default. Only for
+        "reviewed-then-confident".
+    fill_missing : bool, default=False
+        Whether samples without a label get such a suggestion. Only for "reviewed-then-confident".
+
+    Returns
+    -------
+    ExportPlan
     """
     chosen: Policy = check_choice(policy, "policy", POLICIES)  # type: ignore[assignment]
     if chosen != "reviewed-then-confident":
+        rule = "left out unless 'policy' is 'reviewed-then-confident'"
         if min_probability is not None:
-            raise must_be("min_probability", "left out but for 'reviewed-then-confident'", min_probability)
+            raise must_be("min_probability", rule, min_probability)
         if fill_missing:
-            raise must_be("fill_missing", "left out but for 'reviewed-then-confident'", fill_missing)
+            raise must_be("fill_missing", rule, fill_missing)
     least = check_real(
         DEFAULT_PROBABILITY if min_probability is None else min_probability,
         "min_probability",
         at_least=0,
         at_most=1,
     )
-    judged = Judgments.of(run)
+    samples = SampleArrays.of(run)
     decisions = {decision.row: decision for decision in read_decisions(run.folder, run.record)}
-    codes, is_kept = judged.given.copy(), np.ones(len(judged), dtype=bool)
+    codes, is_kept = samples.given.copy(), np.ones(len(samples), dtype=bool)
     for row, decision in decisions.items():
         if decision.verdict in SETTLES_LABEL:
             codes[row] = MISSING if decision.label is None else decision.label
         elif decision.verdict == "none":
             is_kept[row] = False
-    unseen = np.ones(len(judged), dtype=bool)
-    unseen[list(decisions)] = False
+    unreviewed = np.ones(len(samples), dtype=bool)
+    unreviewed[list(decisions)] = False
     if chosen == "reviewed-then-confident":
-        wanted = judged.flagged | (~judged.is_labeled & fill_missing)
-        taken = wanted & unseen & (judged.probability >= least)
-        codes[taken] = judged.suggested[taken]
+        accepted = unreviewed & accepted_suggestions(
+            flagged=samples.flagged,
+            given=samples.given,
+            suggested=samples.suggested,
+            probability=samples.probability,
+            min_probability=least,
+            fill_missing=fill_missing,
+        )
+        codes[accepted] = samples.suggested[accepted]
     elif chosen == "drop":
         unsure = [row for row, decision in decisions.items() if decision.verdict == "unsure"]
-        unseen[unsure] = True
-        is_kept &= ~(judged.flagged & unseen)
-    trail = _trail(judged, decisions, codes, is_kept, least)
-    return ExportPlan(judged, chosen, codes, is_kept, trail, len(decisions))
+        unreviewed[unsure] = True
+        is_kept &= ~(samples.flagged & unreviewed)
+    trail = _trail(samples, decisions, codes, is_kept, least)
+    return ExportPlan(samples, chosen, codes, is_kept, trail, len(decisions))
 
 
 def _trail(
-    judged: Judgments, decisions: dict[int, Decision], codes: IntArray, is_kept: BoolArray, least: float
+    samples: SampleArrays, decisions: dict[int, Decision], codes: IntArray, is_kept: BoolArray, least: float
 ) -> pd.DataFrame:
     import pandas as pd
 
-    differs = (codes != judged.given) | ~is_kept
-    record = judged.run.record
+    differs = (codes != samples.given) | ~is_kept
+    record = samples.run.record
     values = record.class_values
     entries: list[dict[str, Any]] = []
-    for row in judged.order[differs[judged.order]].tolist():
+    for row in samples.order[differs[samples.order]].tolist():
         decision = decisions.get(row)
-        old, new = int(judged.given[row]), int(codes[row])
+        old, new = int(samples.given[row]), int(codes[row])
         if decision is not None:
             why = _WHY[str(decision.verdict)]
         elif is_kept[row]:
@@ -133,13 +169,13 @@ def _trail(
         entries.append(
             {
                 "row": row,
-                "id": judged.ids[row],
+                "id": samples.ids[row],
                 "action": action,
                 "old_label": None if old == MISSING else str(values[old]),
                 "new_label": None if not is_kept[row] or new == MISSING else str(values[new]),
                 "why": why,
-                "probability": _rounded(dict(judged.top_classes(row)).get(new)) if is_kept[row] else None,
-                "label_score": _rounded(judged.confidence[row]),
+                "probability": _rounded(dict(samples.top_classes(row)).get(new)) if is_kept[row] else None,
+                "label_score": _rounded(samples.confidence[row]),
                 "decided_by": decision.who if decision else f"audit by {record.estimator!r}",
                 "decided_at": decision.at if decision else record.created,
             }

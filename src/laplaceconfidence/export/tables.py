@@ -24,7 +24,7 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
 def write_csv(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
-    """The table the data came from with its label column corrected; for other data, a table of its own."""
+    """Write the table the data came from with its label column corrected, or a new table for other data."""
     separator = "\t" if ".tsv" in path.name.lower() else ","
     if original.path is not None and original.path.name.lower().endswith(CSV_SUFFIXES):
         frame = _corrected_csv(original, corrected)[is_kept]
@@ -42,7 +42,7 @@ def write_csv(path: Path, original: Original, corrected: NoisyDataset, is_kept: 
 
 
 def write_parquet(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
-    """The same as Parquet; features are one column of lists."""
+    """Write the same as Parquet; features are one column of lists."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -60,7 +60,7 @@ def write_parquet(path: Path, original: Original, corrected: NoisyDataset, is_ke
 
 
 def write_jsonl(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
-    """One JSON object a line: id, label (null where there is none), text or path, and features."""
+    """Write one JSON object per line: id, label (null if missing), text or path, and features."""
     kept = corrected.subset(is_kept)
     values = kept.class_values
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
@@ -93,7 +93,7 @@ def _source_column(dataset: NoisyDataset) -> str:
 
 
 def _corrected_csv(original: Original, corrected: NoisyDataset) -> pd.DataFrame:
-    """Every cell as the text that stands in the file, but for the labels that changed."""
+    """Every cell as its text in the file, except for the labels that changed."""
     import pandas as pd
 
     assert original.path is not None
@@ -113,7 +113,7 @@ def _corrected_csv(original: Original, corrected: NoisyDataset) -> pd.DataFrame:
 
 
 def _corrected_parquet(original: Original, corrected: NoisyDataset) -> pa.Table:
-    """Every column as it is, but for the labels that changed, which keep their type."""
+    """Every column as it is, except for the labels that changed, which keep their type."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -140,7 +140,7 @@ def _corrected_parquet(original: Original, corrected: NoisyDataset) -> pa.Table:
 
 
 def _columns(original: Original, names: list[str]) -> tuple[str, str | None]:
-    """The columns of the labels and, where people look at images, of their paths."""
+    """The column of the labels and, for images, that of their paths."""
     options = original.options or {}
     known = Names(names, "columns", str(original.path))
     label = known.require("label", options.get("label"))

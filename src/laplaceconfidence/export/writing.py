@@ -1,4 +1,4 @@
-"""From a plan to files: the corrected data set and its trail, whole or not at all."""
+"""Write the corrected data set and its trail, completely or not at all."""
 
 from __future__ import annotations
 
@@ -33,14 +33,30 @@ _SUFFIXES: dict[Format, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Where an export is."""
+    """A finished export.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The corrected data set.
+    trail : pathlib.Path
+        The table of changes.
+    format : {"csv", "parquet", "npz", "jsonl", "folder"}
+        Its format.
+    n_samples : int
+        Samples of the corrected data set.
+    n_lost_files : int
+        Listed images that could not be found.
+    lost : str or None
+        Why the data itself could not be read, so that the export has no features.
+    """
 
     path: Path
     trail: Path
     format: Format
     n_samples: int
-    n_lost_files: int  # listed images that could not be found
-    lost: str | None  # why the data itself could not be read, and the export has no features
+    n_lost_files: int
+    lost: str | None
 
 
 def write_export(
@@ -51,15 +67,29 @@ def write_export(
     copy: bool = False,
     overwrite: bool = False,
 ) -> Exported:
-    """Write the corrected data set and, beside it, its trail; nothing is replaced without ``overwrite``.
+    """Write the corrected data set and, next to it, its trail.
 
-    The format follows from the name of ``out``, or from what the data was; ``copy`` copies images where they
-    would be linked.
+    Parameters
+    ----------
+    plan : ExportPlan
+        The new labels.
+    out : str or pathlib.Path, optional
+        The file or folder to write; by default named after the run, in the current folder.
+    format : {"csv", "parquet", "npz", "jsonl", "folder"}, optional
+        By default it follows from the name of ``out``, or is that of the original data.
+    copy : bool, default=False
+        Whether images are copied into a folder of images; otherwise they are linked.
+    overwrite : bool, default=False
+        Whether an earlier export may be replaced.
+
+    Returns
+    -------
+    Exported
     """
-    original = original_of(plan.judged)
+    original = original_of(plan.samples)
     chosen, path = _place(plan, original, out, format)
     if copy and chosen != "folder":
-        raise must_be("copy", "left out but for a folder of images", copy)
+        raise must_be("copy", "left out unless the export is a folder of images", copy)
     if not plan.is_kept.any():
         raise must_be("policy", "one that leaves at least one sample", plan.policy)
     trail = trail_path(path)
@@ -79,7 +109,7 @@ def write_export(
 
 
 def trail_path(path: Path) -> Path:
-    """``corrected.csv`` has its trail in ``corrected.trail.csv``."""
+    """The file of the trail: ``corrected.trail.csv`` for ``corrected.csv``."""
     for suffixes in _SUFFIXES.values():
         for suffix in sorted(suffixes, key=len, reverse=True):
             if path.name.lower().endswith(suffix):
@@ -94,14 +124,14 @@ def _place(
         check_choice(format, "format", FORMATS)
     if out is None:
         chosen: Format = format or _usual_format(original)  # type: ignore[assignment]
-        stem = f"{plan.judged.run.folder.absolute().name}-corrected"
+        stem = f"{plan.samples.run.folder.absolute().name}-corrected"
         return chosen, Path(stem if chosen == "folder" else f"{stem}{_SUFFIXES[chosen][0]}").absolute()
     path = Path(out).absolute()
     named = next((f for f, ends in _SUFFIXES.items() if path.name.lower().endswith(ends)), None)
     if named is None and format is None:
         if path.suffix:
             known = ", ".join(ends[0] for ends in _SUFFIXES.values())
-            raise must_be("out", f"a folder or a name that ends in {known}", str(out), "Or give a format.")
+            raise must_be("out", f"a folder or a name that ends in {known}", str(out), "Or pass a 'format'.")
         named = "folder"
     if format is not None and named is not None and format != named:
         raise must_be("format", f"that of the name {path.name!r}, {named!r}", format)
@@ -109,7 +139,7 @@ def _place(
 
 
 def _usual_format(original: Original) -> Format:
-    """What the data was."""
+    """The format of the original data."""
     if original.path is not None:
         name = original.path.name.lower()
         if original.path.is_dir() and original.dataset.source_kind == "image":
@@ -122,7 +152,7 @@ def _usual_format(original: Original) -> Format:
 
 def _check_free(path: Path, trail: Path, format: Format, overwrite: bool) -> None:
     if not path.parent.is_dir():
-        raise RunFolderError(f"The folder {path.parent} does not exist: make it first, or choose another.")
+        raise RunFolderError(f"The folder {path.parent} does not exist: create it first, or choose another.")
     if format == "folder":
         check_folder(path, overwrite=overwrite)
     elif path.is_dir():

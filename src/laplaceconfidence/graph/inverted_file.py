@@ -14,7 +14,7 @@ from typing import Any
 import faiss
 import numpy as np
 
-from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.features.scale import principal_axes, project
 from laplaceconfidence.stages import stage
 
@@ -85,8 +85,8 @@ class InvertedFile:
         indices = np.empty((n, k), dtype=np.int64)
         similarities = np.empty((n, k), dtype=np.float32)
         with stage("neighbors", total=n) as advance:
-            for start in range(0, n, QUERIES_AT_ONCE):
-                rows = np.arange(start, min(start + QUERIES_AT_ONCE, n))
+            for block in row_blocks(n, QUERIES_AT_ONCE):
+                rows = np.arange(block.start, block.stop)
                 found, similar = without_self(rows, *self.search(rows, k + 1, n_candidates))
                 originals = np.where(found >= 0, self.order[found], -1)
                 indices[self.order[rows]], similarities[self.order[rows]] = originals, similar

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import faiss
 import numpy as np
 
-from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.exceptions import AdjustedSettingWarning
 from laplaceconfidence.graph.inverted_file import QUERIES_AT_ONCE, approximate_neighbors, without_self
 from laplaceconfidence.stages import stage
@@ -163,8 +163,8 @@ def _exact(
     index.add(points)
     similarities = np.empty((len(queries), k), dtype=np.float32)
     indices = np.empty((len(queries), k), dtype=np.int64)
-    for start in range(0, len(queries), QUERIES_AT_ONCE):
-        rows = np.arange(start, min(start + QUERIES_AT_ONCE, len(queries)))
+    for block in row_blocks(len(queries), QUERIES_AT_ONCE):
+        rows = np.arange(block.start, block.stop)
         similar, found = index.search(queries[rows], k + 1 if others_only else k)
         if others_only:
             found, similar = without_self(rows, found, similar)
@@ -176,8 +176,7 @@ def _exact(
 def _inner_products(points: FloatArray, indices: IntArray) -> FloatArray:
     """Inner products of every point with its neighbors, in the precision of the points."""
     similarities = np.empty(indices.shape, dtype=points.dtype)
-    for start in range(0, len(points), 1024):
-        rows = slice(start, start + 1024)
+    for rows in row_blocks(len(points), 1024):
         similarities[rows] = np.einsum("id,ikd->ik", points[rows], points[indices[rows]])
     similarities[indices < 0] = -np.inf
     return similarities

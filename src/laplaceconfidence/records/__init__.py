@@ -1,4 +1,4 @@
-"""What a run leaves on disk, and how it is read back."""
+"""The files of a run: written, and read again."""
 
 from laplaceconfidence.records.audit_run import AuditRecord, AuditRun, read_audit, write_audit
 

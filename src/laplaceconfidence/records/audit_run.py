@@ -1,8 +1,8 @@
 """An audit on disk: ``audit.json``, ``issues.csv``, ``issues.parquet`` and ``evidence.parquet``.
 
-``issues`` is the ranked table, a row a sample. ``evidence`` holds, in the order of the data, the most
-probable classes of every sample and the neighbors that were heard most: what reports and reviews show.
-Images that exist in memory only are kept as ``pictures.npy``; the data itself, if asked for, as ``data.npz``.
+``issues`` is the ranked table, one row per sample. ``evidence`` holds, in the order of the data, the most
+probable classes of every sample and its neighbors of largest weight: what reports and reviews show. Images
+that exist in memory only are kept as ``pictures.npy``; the data itself, if requested, as ``data.npz``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from laplaceconfidence.arrays import IntArray
+from laplaceconfidence.auditing.diagnostics import fit_diagnostics
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.files import replacing, write_json
 from laplaceconfidence.records.data_archive import write_archive
-from laplaceconfidence.records.evidence_table import evidence_of
+from laplaceconfidence.records.evidence_table import evidence_table
 from laplaceconfidence.records.pictures import (
     PICTURE_ROWS,
     PICTURES,
@@ -53,7 +54,7 @@ ISSUE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:
-    """What ``audit.json`` says: all that is needed to understand an audit and to make it again."""
+    """The content of ``audit.json``: what is needed to understand an audit and to repeat it."""
 
     kind: Literal["audit"] = KIND
     format_version: int = FORMAT_VERSION
@@ -71,19 +72,20 @@ class AuditRecord:
     n_classes: int
     n_features: int | None
     n_issues: int
-    noise_rate: float  # share of wrong labels, as far as scores can be taken at their word
-    noise_rate_bracket: tuple[float, float] | None = None  # where the estimator knows its limits
+    noise_rate: float  # expected share of wrong labels
+    noise_rate_bracket: tuple[float, float] | None = None  # optimistic and pessimistic, where reported
     n_outliers: int | None = None  # this and the next two: None where there were no features
     n_near_duplicates: int | None = None
     n_conflicting_duplicates: int | None = None
     n_leaked: int | None = None  # None where there was no test set
-    search: str | None = None  # how neighbors were searched: "exact", "ivf", or no search at all
-    n_neighbors: int | None = None  # as really used
-    recall: float | None = None  # share of the true neighbors found, as measured
+    # From here to ``energy``: what the estimator reports about its fit; see auditing.diagnostics.
+    search: str | None = None
+    n_neighbors: int | None = None
+    recall: float | None = None
     n_iter: int | None = None
     residual: float | None = None
     converged: bool | None = None
-    energy: tuple[float, float] | None = None  # of the given labels and of the solution
+    energy: tuple[float, float] | None = None
     timings: dict[str, float] = field(default_factory=dict)  # seconds by stage
     warnings: tuple[str, ...] = ()
     review_sample: tuple[int, ...] = ()  # rows drawn at random for a person to verify, in that order
@@ -91,25 +93,33 @@ class AuditRecord:
 
 @dataclass(frozen=True, eq=False)
 class AuditRun:
-    """An audit read back; the tables are loaded when they are asked for."""
+    """An audit read from its folder; the tables are loaded when they are first used.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where the audit is.
+    record : AuditRecord
+        The content of ``audit.json``.
+    """
 
     folder: Path
     record: AuditRecord
 
     @cached_property
     def issues(self) -> pd.DataFrame:
-        """The ranked table, indexed by row as it was in memory."""
+        """pandas.DataFrame: the ranked table, indexed by row as it was in memory."""
         table = _read_parquet(self.folder / "issues.parquet", ISSUE_COLUMNS, self.record.n_samples)
         return table.set_index("row")
 
     @cached_property
     def evidence(self) -> pd.DataFrame:
-        """Most probable classes and loudest neighbors of every sample, in the order of the data."""
+        """pandas.DataFrame: top classes and main neighbors of every sample, in the order of the data."""
         return _read_parquet(self.folder / "evidence.parquet", ("top_classes",), self.record.n_samples)
 
     @cached_property
     def pictures(self) -> StoredPictures:
-        """Pictures of samples that are not files themselves."""
+        """StoredPictures: pictures of samples that are not files themselves."""
         return StoredPictures(self.folder)
 
 
@@ -123,11 +133,28 @@ def write_audit(
     keep_data: bool = False,
     review_sample: IntArray | None = None,
 ) -> AuditRun:
-    """Write an audit into a new folder, whole or not at all.
+    """Write an audit into a new folder, completely or not at all.
 
-    ``source`` says where the data came from; ``warnings`` were given on the way and belong to the record.
-    ``keep_data`` keeps the data in the folder too, for data that cannot be read from anywhere else.
-    ``review_sample`` are rows drawn at random, which are written as a table to be filled in.
+    Parameters
+    ----------
+    result : AuditResult
+        A finished audit.
+    folder : str or pathlib.Path
+        Where to write it.
+    source : dict, optional
+        Where the data came from, for the record.
+    warnings : tuple of str, default=()
+        Warnings of the audit, for the record.
+    overwrite : bool, default=False
+        Whether a run that is there may be replaced.
+    keep_data : bool, default=False
+        Whether the data itself is kept in the folder, for data that cannot be read from anywhere else.
+    review_sample : ndarray of int, optional
+        Rows drawn at random, which are written as a table to be filled in.
+
+    Returns
+    -------
+    AuditRun
     """
     record = record_of(result, source=source or {}, warnings=warnings)
     if review_sample is not None:
@@ -144,7 +171,7 @@ def write_audit(
         with replacing(temporary / "issues.parquet") as path:
             table.to_parquet(path, index=False)
         with replacing(temporary / "evidence.parquet") as path:
-            evidence_of(result).to_parquet(path, index=False)
+            evidence_table(result).to_parquet(path, index=False)
         if has_pictures:
             write_pictures(temporary, result.dataset, _by_interest(result, record.review_sample))
         if review_sample is not None:
@@ -156,7 +183,22 @@ def write_audit(
 
 
 def read_audit(folder: str | Path) -> AuditRun:
-    """The audit in ``folder``; raises ``RunFolderError`` where there is none, or not a whole one."""
+    """Read the audit in a folder.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        A folder that ``write_audit`` wrote.
+
+    Returns
+    -------
+    AuditRun
+
+    Raises
+    ------
+    RunFolderError
+        If there is no audit, or an incomplete or damaged one.
+    """
     from pydantic import TypeAdapter, ValidationError
 
     content = read_record(folder, KIND)
@@ -166,18 +208,14 @@ def read_audit(folder: str | Path) -> AuditRun:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise RunFolderError(
-            f"{Path(folder) / record_name(KIND)} is damaged: {where!r}: {first['msg']}. Make the audit again."
+            f"{Path(folder) / record_name(KIND)} is damaged: {where!r}: {first['msg']}. Run the audit again."
         ) from error
     return AuditRun(Path(folder), record)
 
 
 def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[str, ...]) -> AuditRecord:
-    """Everything an audit has to say about itself."""
-    dataset, estimator = result.dataset, result.estimator
-    graph = getattr(estimator, "laplace_", estimator)
-    residual = getattr(graph, "residual_", None)
-    energy = getattr(graph, "energy_", None)
-    bracket = getattr(estimator, "noise_rate_bracket_", None)
+    """Build the record of an audit."""
+    dataset, diagnostics = result.dataset, fit_diagnostics(result.estimator)
     return AuditRecord(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=result.versions,
@@ -197,21 +235,21 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
         n_near_duplicates=_n_flagged(result, "is_near_duplicate_issue"),
         n_conflicting_duplicates=_n_flagged(result, "has_conflicting_duplicate"),
         n_leaked=_n_flagged(result, "is_leaked"),
-        noise_rate_bracket=None if bracket is None else (float(bracket[0]), float(bracket[1])),
-        search=getattr(graph, "search_", None),
-        n_neighbors=getattr(graph, "n_neighbors_", None),
-        recall=_plain(getattr(graph, "recall_", None)),
-        n_iter=getattr(graph, "n_iter_", None),
-        residual=_plain(residual),
-        converged=_plain(getattr(graph, "converged_", None)),
-        energy=None if energy is None else (float(energy[0]), float(energy[1])),
+        noise_rate_bracket=diagnostics.noise_rate_bracket,
+        search=diagnostics.search,
+        n_neighbors=diagnostics.n_neighbors,
+        recall=_plain(diagnostics.recall),
+        n_iter=diagnostics.n_iter,
+        residual=_plain(diagnostics.residual),
+        converged=diagnostics.converged,
+        energy=diagnostics.energy,
         timings={name: round(seconds, 6) for name, seconds in result.timings.items()},
         warnings=warnings,
     )
 
 
 def _by_interest(result: AuditResult, sample: tuple[int, ...]) -> IntArray:
-    """Rows in the order in which somebody will want to see them."""
+    """Rows in the order in which pictures of them are worth keeping."""
     table, labels = result.table, result.dataset.labels
     worst_first = table.index[table["is_label_issue"]].to_numpy()
     return rows_by_interest(worst_first, sample_first(labels, sample), len(labels), len(sample))
@@ -222,7 +260,7 @@ def _n_flagged(result: AuditResult, column: str) -> int | None:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON has it; what JSON has no word for, such as another estimator, as its description."""
+    """A value as JSON stores it; what JSON cannot store, such as another estimator, as its ``repr``."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -238,12 +276,13 @@ def _read_parquet(path: Path, columns: tuple[str, ...], n_rows: int) -> pd.DataF
         table = pd.read_parquet(path)
     except (OSError, pa.ArrowException) as error:
         raise RunFolderError(
-            f"{path} cannot be read ({error}): the run is damaged, make it again."
+            f"{path} cannot be read ({error}): the run is damaged. Run the audit again."
         ) from error
     if lost := [name for name in columns if name not in table.columns]:
-        raise RunFolderError(f"{path} has no column {lost[0]!r}: the run is damaged, make it again.")
+        raise RunFolderError(f"{path} has no column {lost[0]!r}: the run is damaged. Run the audit again.")
     if len(table) != n_rows:
         raise RunFolderError(
-            f"{path} has {len(table)} rows where its record says {n_rows}: the run is damaged, make it again."
+            f"{path} has {len(table)} rows, but its record says {n_rows}: the run is damaged. "
+            "Run the audit again."
         )
     return table

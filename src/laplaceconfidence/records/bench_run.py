@@ -1,7 +1,7 @@
 """A bench on disk: ``bench.json``, ``results.jsonl``, the tables, and the training runs under ``runs``.
 
-``bench.json`` says what is measured on what; it is written first. ``results.jsonl`` has one line a finished
-cell and is only ever appended to, so that a bench that was stopped or killed goes on behind its last line.
+``bench.json`` says what is measured on what; it is written first. ``results.jsonl`` has one line per finished
+cell and is only appended to, so that a bench that was stopped or killed continues after its last line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from laplaceconfidence.auditing.versions import installed_versions
+from laplaceconfidence.auditing.diagnostics import installed_versions
 from laplaceconfidence.evaluation.grid import Cell, Grid, Outcome, Task, latest
 from laplaceconfidence.evaluation.table_formats import as_csv, as_latex, as_markdown
 from laplaceconfidence.evaluation.tables import Table, build_tables
@@ -31,7 +31,7 @@ TABLES = ("tables.md", "tables.csv", "tables.tex")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchRecord:
-    """What ``bench.json`` says: all that is needed to understand a bench and to go on with it."""
+    """The content of ``bench.json``: what is needed to understand a bench and to continue it."""
 
     kind: Literal["bench"] = KIND
     format_version: int = FORMAT_VERSION
@@ -53,7 +53,7 @@ class BenchRecord:
         return Grid(self.noises, self.seeds, contenders)
 
     def clashes(self, now: BenchRecord) -> list[str]:
-        """What keeps the bench of this record from going on as ``now``. More cells are no clash."""
+        """Differences because of which this bench cannot continue as ``now``; more cells are not one."""
         before, after = _plain(self), _plain(now)
         lines = differences(before["source"], after["source"], "source.")
         lines += differences(before["settings"], after["settings"], "settings.")
@@ -68,7 +68,7 @@ class BenchRecord:
 
 @dataclass(frozen=True, eq=False)
 class BenchRun:
-    """A bench, finished or not, as far as it has come."""
+    """A bench, finished or not, with the results so far."""
 
     folder: Path
     record: BenchRecord
@@ -94,7 +94,7 @@ class BenchRun:
         return len(self.done) == len(self.cells)
 
     def tables(self) -> list[Table]:
-        """The tables of all tasks, a metric each."""
+        """The tables of all tasks, one per metric."""
         grid, outcomes = self.record.grid, list(self.outcomes.values())
         return [
             table
@@ -104,15 +104,15 @@ class BenchRun:
 
 
 def open_bench(folder: str | Path, wanted: BenchRecord) -> BenchRun:
-    """The bench in ``folder`` if it is the one that is ``wanted``, else a new one in an empty folder."""
+    """Open the bench in ``folder`` if it has the ``wanted`` record, or create it in an empty folder."""
     target = Path(folder)
     if (target / record_name(KIND)).is_file():
         there = read_bench(target)
         if lines := there.record.clashes(wanted):
             raise RunFolderError(
-                f"The bench in {target} was begun with other settings and cannot go on with these:\n  "
+                f"The bench in {target} was started with other settings and cannot continue with these:\n  "
                 + "\n  ".join(lines)
-                + "\nUse its settings to go on (noises, seeds, estimators and methods may be added), or "
+                + "\nUse its settings to continue (noises, seeds, estimators and methods may be added), or "
                 "another folder with --out."
             )
         _drop_half_line(target / RESULTS)
@@ -123,19 +123,19 @@ def open_bench(folder: str | Path, wanted: BenchRecord) -> BenchRun:
         return BenchRun(target, grown, there.outcomes)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise RunFolderError(
-            f"The folder {target} must be new, empty or hold a bench. It holds something else: choose "
+            f"The folder {target} must be new, empty or hold a bench. It holds other files: choose "
             "another folder with --out."
         )
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunFolderError(f"The folder {target} cannot be made: {error.strerror}.") from error
+        raise RunFolderError(f"The folder {target} cannot be created: {error.strerror}.") from error
     _write_record(target, wanted)
     return BenchRun(target, wanted, {})
 
 
 def read_bench(folder: str | Path) -> BenchRun:
-    """The bench in ``folder``; a last line that is still being written does not count."""
+    """Read the bench in ``folder``; a last line that is still being written is ignored."""
     path = Path(folder)
     content = read_record(path, KIND)
     try:
@@ -150,12 +150,12 @@ def read_bench(folder: str | Path) -> BenchRun:
             methods=dict(content["methods"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise RunFolderError(f"{path / record_name(KIND)} is damaged: {error!r} is wrong in it.") from error
+        raise RunFolderError(f"{path / record_name(KIND)} is damaged: {error!r}.") from error
     return BenchRun(path, record, latest(_read_outcomes(path / RESULTS)))
 
 
 def append_outcome(folder: Path, outcome: Outcome) -> None:
-    """Add the line of a finished cell in one write; it is on disk when this returns."""
+    """Append the line of a finished cell in one write, flushed to disk."""
     line = json.dumps(outcome.as_line(), ensure_ascii=False, allow_nan=False) + "\n"
     with (folder / RESULTS).open("ab", buffering=0) as file:
         file.write(line.encode("utf-8"))
@@ -163,7 +163,7 @@ def append_outcome(folder: Path, outcome: Outcome) -> None:
 
 
 def write_tables(folder: Path, tables: Sequence[Table]) -> None:
-    """The tables as Markdown, CSV and LaTeX."""
+    """Write the tables as Markdown, CSV and LaTeX."""
     for name, write in zip(TABLES, (as_markdown, as_csv, as_latex), strict=True):
         with replacing(folder / name) as temporary:
             temporary.write_text(write(tables), encoding="utf-8")
@@ -174,16 +174,16 @@ def _read_outcomes(path: Path) -> list[Outcome]:
         return []
     try:
         text = path.read_bytes().decode("utf-8", errors="replace")
-        whole = text[: text.rfind("\n") + 1]  # a line without its end is one that was being written
+        whole = text[: text.rfind("\n") + 1]  # a line without its end is incomplete
         return [Outcome.from_line(json.loads(line)) for line in whole.splitlines() if line.strip()]
     except (OSError, ValueError, DataFormatError) as error:
         raise RunFolderError(
-            f"{path} cannot be read ({error}): remove the line that is damaged, its cell is measured again."
+            f"{path} cannot be read ({error}): remove the damaged line; its cell is then measured again."
         ) from error
 
 
 def _drop_half_line(path: Path) -> None:
-    """Cut off what a killed process left of a line, so that the next one begins on its own."""
+    """Remove an incomplete last line, which a killed process left."""
     if not path.is_file():
         return
     with path.open("rb+") as file:
@@ -199,6 +199,6 @@ def _write_record(folder: Path, record: BenchRecord) -> None:
 
 
 def _plain(record: BenchRecord) -> dict[str, Any]:
-    """The record as it is read back: tuples become lists."""
+    """The record as JSON stores it: tuples become lists."""
     plain: dict[str, Any] = json.loads(json.dumps(asdict(record)))
     return plain

@@ -16,7 +16,7 @@ _LARGEST_WHOLE_FLOAT = 2**53
 
 
 def write_archive(path: Path, dataset: NoisyDataset) -> None:
-    """Write features, images, texts or paths, ids and labels; what the data set does not have is left out."""
+    """Write ids and labels, and the features, images, texts or paths that the data set has."""
     arrays: dict[str, Any] = {"ids": dataset.sample_ids.astype(str), **_labels(dataset)}
     if dataset.features is not None:
         arrays["features"] = dataset.features
@@ -46,7 +46,7 @@ def _labels(dataset: NoisyDataset) -> dict[str, NDArray[Any]]:
 
 
 def plain_labels(values: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:
-    """Labels without Python objects: a gap is NaN among numbers and empty among words."""
+    """Labels without Python objects: a missing one is NaN among numbers, empty among texts."""
     missing = codes == MISSING
     labels = values[codes]
     if not missing.any():

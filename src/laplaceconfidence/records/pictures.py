@@ -1,4 +1,4 @@
-"""Pictures that a run keeps of samples whose images exist in memory only, such as digits and CIFAR."""
+"""Pictures that a run stores of samples whose images exist in memory only, such as digits and CIFAR."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MOST_BYTES = 200_000_000
 
 
 def needs_pictures(dataset: NoisyDataset) -> bool:
-    """Whether there are images that nobody could look at once the data set is gone."""
+    """Whether there are images that could not be shown once the data set is no longer in memory."""
     return dataset.images is not None and dataset.sources is None
 
 
 def write_pictures(folder: Path, dataset: NoisyDataset, by_interest: IntArray) -> None:
-    """Keep the pictures of as many rows as fit, the most interesting first, reduced where they are large."""
+    """Store the pictures of as many rows as fit, in the order ``by_interest``, reduced if they are large."""
     assert dataset.images is not None
     images = dataset.images
     step = max(1, -(-max(images.shape[1:3]) // LONGEST_SIDE))
@@ -47,26 +47,26 @@ class StoredPictures:
             rows = np.load(folder / PICTURE_ROWS, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise RunFolderError(
-                f"{folder / PICTURES} cannot be read ({error}): the run is damaged, make it again."
+                f"{folder / PICTURES} cannot be read ({error}): the run is damaged. Run the audit again."
             ) from error
         if self._images.dtype != np.uint8 or self._images.ndim != 4 or len(rows) != len(self._images):
-            raise RunFolderError(f"{folder / PICTURES} is damaged: make the run again.")
+            raise RunFolderError(f"{folder / PICTURES} is damaged. Run the audit again.")
         self._position = {int(row): position for position, row in enumerate(rows)}
 
     def __bool__(self) -> bool:
         return bool(self._position)
 
     def of(self, row: int) -> ByteImages | None:
-        """(height, width, channels), ``None`` where no picture was kept."""
+        """ndarray of shape (height, width, channels), or None where no picture was stored."""
         position = self._position.get(row)
         return None if position is None else np.asarray(self._images[position])
 
 
 def rows_by_interest(
-    flagged_worst_first: IntArray, random_order: IntArray, n_samples: int, n_asked_for: int = 0
+    flagged_worst_first: IntArray, random_order: IntArray, n_samples: int, n_requested: int = 0
 ) -> IntArray:
-    """What was asked for of the random order, suspects, some more at random, then all others."""
-    asked_for, more = random_order[:n_asked_for], random_order[n_asked_for:][:1_000]
-    every = np.concatenate([asked_for, flagged_worst_first, more, np.arange(n_samples)])
+    """Rows of a requested random sample, suspects, more rows at random, then all others."""
+    requested, more = random_order[:n_requested], random_order[n_requested:][:1_000]
+    every = np.concatenate([requested, flagged_worst_first, more, np.arange(n_samples)])
     _, first = np.unique(every, return_index=True)
     return every[np.sort(first)]

@@ -1,4 +1,4 @@
-"""The table of labels drawn at random that a person fills in."""
+"""The table of labels drawn at random, for a person to fill in."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from laplaceconfidence.arrays import IntArray
-from laplaceconfidence.auditing.random_sample import labeled_rows_at_random
-from laplaceconfidence.auditing.verified_file import ID, VERIFIED_LABEL
+from laplaceconfidence.auditing.verified import ID, VERIFIED_LABEL, labeled_rows_at_random
 from laplaceconfidence.files import replacing
 
 if TYPE_CHECKING:
@@ -26,12 +25,12 @@ def write_review_sample(folder: Path, issues: pd.DataFrame, rows: IntArray) -> N
     sample.insert(1, "row", rows)
     sample[VERIFIED_LABEL] = ""
     with replacing(folder / REVIEW_SAMPLE) as path:
-        # Spreadsheets take text without this mark for another encoding, and save it so.
+        # Without this mark, spreadsheets assume another encoding, and save in it.
         sample.to_csv(path, index=False, encoding="utf-8-sig")
 
 
 def is_filled_in(path: Path) -> bool:
-    """Whether somebody has put work into the table; where that cannot be told, they may have."""
+    """Whether the table has entries of a person; also True where it cannot be read."""
     if not path.is_file():
         return False
     try:
@@ -43,6 +42,6 @@ def is_filled_in(path: Path) -> bool:
 
 
 def sample_first(labels: IntArray, sample: tuple[int, ...]) -> IntArray:
-    """Labeled rows in an order drawn at random that begins with the sample."""
+    """Labeled rows in random order, beginning with the sample."""
     drawn = np.array(sample, dtype=np.int64)
     return np.concatenate([drawn, labeled_rows_at_random(labels, leave_out=sample)])

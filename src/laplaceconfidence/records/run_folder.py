@@ -1,7 +1,7 @@
-"""The folder of a run: there as a whole or not at all, and never overwritten by accident.
+"""The folder of a run: written completely or not at all, and never overwritten by accident.
 
-A run is written into a hidden folder beside its place and renamed when it is whole. Its record, a JSON file
-named after the kind of run, lists the files that belong to it.
+A run is written into a hidden folder next to its destination, which is renamed when it is complete. Its
+record, a JSON file named after the kind of run, lists the files that belong to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from laplaceconfidence.records.review_sample import REVIEW_SAMPLE, is_filled_in
 
 FORMAT_VERSION = 1
 KINDS = ("audit", "bench")
-DERIVED = ("report.html", "thumbnails")  # made from a run at any time, and lost with it without harm
+DERIVED = ("report.html", "thumbnails")  # can be made again from a run at any time
 
 
 def record_name(kind: str) -> str:
@@ -28,7 +28,7 @@ def record_name(kind: str) -> str:
 
 
 def check_place(folder: str | Path, *, overwrite: bool = False) -> Path:
-    """``folder`` as a place where a run can be written; raises early where it cannot."""
+    """Return the absolute path of ``folder``; raise if a run cannot be written there."""
     target = Path(folder).absolute()
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise RunFolderError(f"The output folder {target} is a file or a link: choose another name.")
@@ -46,7 +46,7 @@ def check_place(folder: str | Path, *, overwrite: bool = False) -> Path:
 
 @contextmanager
 def new_run_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Yield a temporary folder that takes the name ``folder`` once the block ends well, else is removed."""
+    """Yield a temporary folder, which is renamed to ``folder`` if the block succeeds, else removed."""
     target = check_place(folder, overwrite=overwrite)
     try:
         temporary = _hidden_sibling(target)
@@ -64,7 +64,7 @@ def new_run_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[P
 
 
 def read_record(folder: str | Path, kind: str) -> dict[str, Any]:
-    """The record of a run of this kind, once it is clear that the run is whole and can be understood."""
+    """Read the record of a run of this kind; raise unless the run is complete and its format is known."""
     folder = Path(folder)
     path = folder / record_name(kind)
     if not folder.is_dir():
@@ -75,7 +75,7 @@ def read_record(folder: str | Path, kind: str) -> dict[str, Any]:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunFolderError(
-            f"{path} cannot be read ({error}): the run is damaged, make it again."
+            f"{path} cannot be read ({error}): the run is damaged. Run the command again."
         ) from error
     if not isinstance(record, dict) or record.get("kind") != kind:
         raise RunFolderError(f"{path} is not the record of a run of the kind {kind!r}.")
@@ -89,7 +89,7 @@ def read_record(folder: str | Path, kind: str) -> dict[str, Any]:
             f"formats up to {FORMAT_VERSION}. Upgrade with: pip install --upgrade laplaceconfidence"
         )
     if lost := [name for name in record.get("files", []) if not (folder / name).is_file()]:
-        raise RunFolderError(f"{folder} is not whole: {', '.join(lost)} is missing. Make the run again.")
+        raise RunFolderError(f"{folder} is incomplete: {', '.join(lost)} is missing. Run the command again.")
     return record
 
 
@@ -99,16 +99,16 @@ def _raise_for_no_record(folder: Path, kind: str) -> None:
         raise RunFolderError(f"{folder} holds a run of the kind {others[0]!r}, not {kind!r}.")
     if any(folder.glob("*.parquet")):
         raise RunFolderError(
-            f"{folder} has no {record_name(kind)}: the run was not written to its end. Make it again."
+            f"{folder} has no {record_name(kind)}: the run was not written completely. Run the command again."
         )
     raise RunFolderError(
         f"{folder} is not a run folder: it has no {record_name(kind)}. "
-        f"'laplaceconfidence {kind} SOURCE --out FOLDER' makes one."
+        f"'laplaceconfidence {kind} SOURCE --out FOLDER' writes one."
     )
 
 
 def _check_replaceable(target: Path, overwrite: bool) -> None:
-    """An empty folder is free; a run may be replaced if asked for; what else people keep is never touched."""
+    """Raise unless the folder is empty, or holds nothing but a run and may be overwritten."""
     present = sorted(entry.name for entry in target.iterdir())
     if not present:
         return
@@ -134,7 +134,7 @@ def _own_files(folder: Path) -> set[str]:
             try:
                 files = json.loads(path.read_text(encoding="utf-8"))["files"]
             except (OSError, ValueError, KeyError, TypeError):
-                continue  # damaged: nothing in the folder is known to be ours
+                continue  # damaged: it is not known which files belong to the run
             own |= {path.name, *(str(name) for name in files), *DERIVED}
             if not is_filled_in(folder / REVIEW_SAMPLE):
                 own.add(REVIEW_SAMPLE)

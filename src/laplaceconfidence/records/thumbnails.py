@@ -1,7 +1,7 @@
-"""Pictures of samples as small encoded images: from the run or from the listed files, made once and kept.
+"""Pictures of samples as small encoded images: from the run or from the listed files, cached on disk.
 
-Only files that the run itself lists are ever opened, and no link may lead out of their folder. What is handed
-on was decoded and encoded anew, never the bytes of a file.
+Only files that the run itself lists are ever opened, and no link may lead out of their folder. What is
+returned was decoded and encoded again, never the bytes of a file.
 """
 
 from __future__ import annotations
@@ -16,27 +16,35 @@ from laplaceconfidence.data.picture_encoding import EncodedPicture, encode_pictu
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.files import replacing
 from laplaceconfidence.records.audit_run import AuditRun
-from laplaceconfidence.records.judgments import Judgments
+from laplaceconfidence.records.sample_arrays import SampleArrays
 
 CACHE = "thumbnails"
 
 
 class Thumbnails:
-    """The pictures of the samples of an audit."""
+    """The pictures of the samples of an audit.
 
-    def __init__(self, judgments: Judgments, *, cache: bool = True) -> None:
-        self._judgments = judgments
-        self._stored = judgments.run.pictures
-        self._root = data_folder(judgments.run)
-        self._cache = judgments.run.folder / CACHE if cache else None
+    Parameters
+    ----------
+    samples : SampleArrays
+        The samples.
+    cache : bool, default=True
+        Whether pictures are cached in the folder of the run.
+    """
+
+    def __init__(self, samples: SampleArrays, *, cache: bool = True) -> None:
+        self._samples = samples
+        self._stored = samples.run.pictures
+        self._root = data_folder(samples.run)
+        self._cache = samples.run.folder / CACHE if cache else None
 
     @property
     def are_pictures(self) -> bool:
-        """Whether the samples are images at all."""
-        return bool(self._stored) or self._judgments.run.record.source_kind == "image"
+        """bool: whether the samples are images."""
+        return bool(self._stored) or self._samples.run.record.source_kind == "image"
 
     def of(self, row: int, longest: int) -> EncodedPicture | None:
-        """The picture of a sample; ``None`` where there is none, or it moved, vanished or is no image."""
+        """The picture of a sample; None where there is none, or its file is missing or not an image."""
         if (stored := self._stored.of(row)) is not None:
             return encode_picture(stored)
         path = self.listed_file(row)
@@ -54,16 +62,16 @@ class Thumbnails:
         return picture
 
     def listed_file(self, row: int) -> Path | None:
-        """The image file of a sample, if it is there and no link leads out of its folder."""
-        sources = self._judgments.sources
-        if sources is None or self._judgments.run.record.source_kind != "image" or not sources[row]:
+        """The image file of a sample, if it exists and no link leads out of its folder."""
+        sources = self._samples.sources
+        if sources is None or self._samples.run.record.source_kind != "image" or not sources[row]:
             return None
         return file_within(Path(os.path.normpath(sources[row])), self._root)
 
     def n_lost(self) -> int:
-        """How many of the listed image files cannot be found any more."""
-        sources = self._judgments.sources
-        if sources is None or self._judgments.run.record.source_kind != "image":
+        """How many of the listed image files cannot be found."""
+        sources = self._samples.sources
+        if sources is None or self._samples.run.record.source_kind != "image":
             return 0
         return sum(not os.path.isfile(source) for source in sources)  # noqa: PTH113 - four times as fast
 
@@ -75,7 +83,7 @@ class Thumbnails:
 
 
 def data_folder(run: AuditRun) -> Path | None:
-    """The folder that the data of a run came from, ``None`` if it is not known."""
+    """The folder that the data of a run came from, None if it is not known."""
     source = run.record.source.get("source")
     if not isinstance(source, str) or not Path(source).is_absolute():
         return None
@@ -83,13 +91,13 @@ def data_folder(run: AuditRun) -> Path | None:
 
 
 def file_within(path: Path, root: Path | None) -> Path | None:
-    """``path`` with all links followed, if it is a plain file below ``root`` (or below its own folder)."""
+    """``path`` with all links resolved, if it is a regular file below ``root`` (or below its own folder)."""
     base = root if root is not None and path.is_relative_to(root) else path.parent
     try:
         real = path.resolve(strict=True)
-        is_plain = stat.S_ISREG(real.stat().st_mode)
-        return real if is_plain and real.is_relative_to(base.resolve()) else None
-    except (OSError, RuntimeError, ValueError):  # not there, links in a circle, a name no file system takes
+        is_regular = stat.S_ISREG(real.stat().st_mode)
+        return real if is_regular and real.is_relative_to(base.resolve()) else None
+    except (OSError, RuntimeError, ValueError):  # missing, a cycle of links, or an invalid name
         return None
 
 
@@ -104,7 +112,7 @@ def _read(path: Path) -> EncodedPicture | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    with suppress(OSError):  # a folder that cannot be written to only costs time
+    with suppress(OSError):  # without a cache, pictures are only slower
         path.parent.mkdir(exist_ok=True)
         with replacing(path) as temporary:
             temporary.write_bytes(content)

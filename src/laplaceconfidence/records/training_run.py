@@ -53,11 +53,11 @@ class LearnedFeatures:
 
 @dataclass(frozen=True, eq=False)
 class TrainingRun:
-    """A training run, finished or not; tables are loaded when they are asked for."""
+    """A training run, finished or not; tables are loaded when they are first used."""
 
     folder: Path
     settings: dict[str, Any]
-    metrics: list[dict[str, Any]]  # one entry a round
+    metrics: list[dict[str, Any]]  # one entry per round
     summary: dict[str, Any] | None  # None while the run is not finished
 
     @cached_property

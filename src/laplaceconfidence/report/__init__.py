@@ -1,4 +1,4 @@
-"""One self-contained page to look at after an audit or a training run."""
+"""Write a self-contained HTML report of an audit, a training run or a bench."""
 
 from laplaceconfidence.report.writing import write_report
 

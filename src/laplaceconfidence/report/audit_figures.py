@@ -1,4 +1,4 @@
-"""The figures of an audit: confidences, and what is taken for what."""
+"""The figures of an audit: confidences, and pairs of given and suggested classes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ScoreHistogram:
             bins=np.linspace(0, 1, 41).tolist(),
             stacked=True,
             color=[theme.trusted, theme.suspect],
-            label=["trusted", "flagged"],
+            label=["not flagged", "flagged"],
         )
         axes.set_xlabel("confidence: probability that the given label is right")
         axes.set_ylabel("labels")
@@ -62,7 +62,7 @@ class ScoreHistogram:
             f"{below:,} of them with a confidence below 0.1; the mean confidence of the others is "
             f"{np.mean(confidence[~flagged]) if (~flagged).any() else float('nan'):.2f}."
         )
-        return drawing_of(self, "confidence", "How far the labels can be trusted", alt)
+        return drawing_of(self, "confidence", "Confidence of the labels", alt)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,23 +164,23 @@ def flagged_counts(given: IntArray, suggested: IntArray, flagged: BoolArray, n_c
 
 
 def worst_classes(counts: IntArray) -> IntArray:
-    """Classes by how many labels go wrong out of them or into them."""
+    """Classes, those with the most flagged labels given or suggested first."""
     order: IntArray = np.argsort(-(counts.sum(axis=0) + counts.sum(axis=1)), kind="stable").astype(np.int64)
     return order
 
 
 def shortened(name: str) -> str:
-    """A class name as long as a figure has room for."""
+    """A class name, cut to the length that a figure has room for."""
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def draw_matrix(axes: Axes, counts: IntArray, names: list[str], theme: Theme) -> None:
-    """Counts as shades of one color, zero left blank; numbers where there is room for them."""
+    """Draw counts as shades of one color, zeros blank; with numbers where there is room for them."""
     from matplotlib.patches import Rectangle
 
     n, most = len(names), max(1, int(counts.max(initial=0)))
     for i, j in zip(*np.nonzero(counts), strict=True):
-        shade = 0.07 + 0.43 * counts[i, j] / most  # numbers stand out from all shades, on light and dark
+        shade = 0.07 + 0.43 * counts[i, j] / most  # numbers stay legible on all shades, in light and dark
         axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, facecolor=theme.trusted, alpha=shade, linewidth=0))
         if n <= CLASSES_WITH_NUMBERS:
             axes.text(j, i, f"{counts[i, j]}", ha="center", va="center", size=8)

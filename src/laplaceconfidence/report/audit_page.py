@@ -1,19 +1,18 @@
-"""What the report of an audit says."""
+"""The content of the report of an audit."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from laplaceconfidence.arrays import IntArray
+from laplaceconfidence.auditing.summary import count_classes, count_pairs, headline
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
-from laplaceconfidence.records.judgments import Judgments
+from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.records.thumbnails import Thumbnails
 from laplaceconfidence.report.audit_figures import ConfusionMatrix, ScoreHistogram, flagged_counts
-from laplaceconfidence.report.drawing import Drawing
+from laplaceconfidence.report.drawing import Page
 
 SUSPECTS = 48
 NEIGHBORS = 6
@@ -23,131 +22,114 @@ LONG_TEXT = 20_000
 MOST_ROWS = 200
 
 
-@dataclass(frozen=True, eq=False)
-class AuditPage:
-    """Everything the template of an audit is filled with."""
-
-    drawings: list[Drawing]
-    content: dict[str, Any]
-
-
-def audit_page(run: AuditRun) -> AuditPage:
-    judged = Judgments.of(run)
-    thumbnails = Thumbnails(judged, cache=False)
-    drawings = [ScoreHistogram(judged.confidence, judged.flagged).drawing()]
-    if len(judged.suspects):
-        drawings.append(ConfusionMatrix(_counts(judged), judged.class_names).drawing())
+def audit_page(run: AuditRun) -> Page:
+    """Build the report of an audit."""
+    samples = SampleArrays.of(run)
+    thumbnails = Thumbnails(samples, cache=False)
+    drawings = [ScoreHistogram(samples.confidence, samples.flagged).drawing()]
+    if len(samples.suspects):
+        n_classes = len(samples.class_names)
+        counts = flagged_counts(samples.given, samples.suggested, samples.flagged, n_classes)
+        drawings.append(ConfusionMatrix(counts, samples.class_names).drawing())
     record = run.record
-    suspects = [_suspect(judged, thumbnails, int(row)) for row in judged.suspects[:SUSPECTS]]
+    suspects = [_suspect(samples, thumbnails, int(row)) for row in samples.suspects[:SUSPECTS]]
     n_lost = thumbnails.n_lost()
     content = {
         "record": record,
-        "headline": headline(judged),
-        "facts": _facts(judged),
-        "classes": _classes(judged)[:MOST_ROWS],
+        "headline": headline(
+            record.n_issues, record.n_labeled, expected_precision=samples.expected_precision
+        ),
+        "facts": _facts(samples),
+        "flag_rule": _flag_rule(record.settings),
+        "classes": _classes(samples)[:MOST_ROWS],
         "n_more_classes": max(0, record.n_classes - MOST_ROWS),
-        "pairs": _pairs(judged)[:20],
+        "pairs": _pairs(samples)[:20],
         "suspects": suspects,
-        "n_suspects": len(judged.suspects),
+        "n_suspects": len(samples.suspects),
         "n_lost": n_lost,
         "settings": sorted(record.settings.items()),
         "timings": sorted(record.timings.items(), key=lambda item: -item[1]),
     }
-    return AuditPage(drawings, content)
+    return Page("audit.html", drawings, content)
 
 
-def headline(judged: Judgments) -> str:
-    """How many labels are probably wrong, of how many, and how far to believe it."""
-    n_labeled, n_flagged = int(judged.is_labeled.sum()), len(judged.suspects)
-    if n_flagged == 0:
-        return f"None of {n_labeled:,} labels looks wrong."
-    verb = "is" if n_flagged == 1 else "are"
-    sentence = f"{n_flagged:,} of {n_labeled:,} labels ({n_flagged / n_labeled:.1%}) {verb} probably wrong"
-    return f"{sentence}; of those, {judged.expected_precision:.0%} are expected to be really wrong."
+def _flag_rule(settings: dict[str, Any]) -> str:
+    """Which labels are flagged, in a sentence."""
+    if settings.get("target_precision") is not None:
+        share = settings["target_precision"]
+        return f"The flagged ones were chosen such that {share:.0%} of them are expected to be wrong."
+    if settings.get("threshold") is not None:
+        return f"Those with a confidence below {settings['threshold']:g} are flagged."
+    return "Those for which another class is more probable are flagged."
 
 
-def _facts(judged: Judgments) -> list[tuple[str, str]]:
-    record = judged.run.record
+def _facts(samples: SampleArrays) -> list[tuple[str, str]]:
+    record = samples.run.record
     n_missing = record.n_samples - record.n_labeled
     facts = [
         ("samples", f"{record.n_samples:,}"),
         ("classes", f"{record.n_classes:,}"),
         ("flagged", f"{record.n_issues:,}"),
-        ("mean doubt", f"{record.noise_rate:.1%}"),
+        ("expected noise rate", f"{record.noise_rate:.1%}"),
     ]
     if n_missing:
         facts.append(("without a label", f"{n_missing:,}"))
     return facts
 
 
-def _counts(judged: Judgments) -> IntArray:
-    return flagged_counts(judged.given, judged.suggested, judged.flagged, len(judged.class_names))
-
-
-def _classes(judged: Judgments) -> list[dict[str, Any]]:
-    """One row a class, the largest share of flagged labels first."""
-    counts = _counts(judged)
-    n_given = np.bincount(judged.given[judged.is_labeled], minlength=len(judged.class_names))
-    sums = np.bincount(
-        judged.given[judged.is_labeled],
-        weights=judged.confidence[judged.is_labeled],
-        minlength=len(judged.class_names),
-    )
-    moved = counts.copy()
-    np.fill_diagonal(moved, 0)
-    rows = []
-    for code, name in enumerate(judged.class_names):
-        given, flagged = int(n_given[code]), int(counts[code].sum())
-        rows.append(
-            {
-                "name": name,
-                "given": given,
-                "flagged": flagged,
-                "share": flagged / given if given else 0.0,
-                "confidence": sums[code] / given if given else None,
-                "rather": judged.class_names[int(moved[code].argmax())] if moved[code].any() else None,
-                "gains": int(moved[:, code].sum()),
-            }
-        )
+def _classes(samples: SampleArrays) -> list[dict[str, Any]]:
+    """One row per class, the largest share of flagged labels first."""
+    flagged = np.where(samples.flagged, samples.suggested, MISSING)
+    counts = count_classes(samples.given, flagged, samples.confidence, len(samples.class_names))
+    rows = [
+        {
+            "name": name,
+            "given": int(counts.n_given[code]),
+            "flagged": int(counts.n_issues[code]),
+            "share": float(counts.issue_share[code]) if counts.n_given[code] else 0.0,
+            "confidence": float(counts.mean_score[code]) if counts.n_given[code] else None,
+            "usual": samples.name(int(counts.usual[code])),
+            "suggested": int(counts.n_suggested[code]),
+        }
+        for code, name in enumerate(samples.class_names)
+    ]
     return sorted(rows, key=lambda row: -row["share"])
 
 
-def _pairs(judged: Judgments) -> list[dict[str, Any]]:
-    counts = _counts(judged)
-    np.fill_diagonal(counts, 0)
-    order = np.argsort(-counts, axis=None, kind="stable")[: int((counts > 0).sum())]
-    pairs = zip(*np.unravel_index(order, counts.shape), strict=True)
-    names = judged.class_names
-    return [{"given": names[old], "suggested": names[new], "n": int(counts[old, new])} for old, new in pairs]
+def _pairs(samples: SampleArrays) -> list[dict[str, Any]]:
+    given, suggested = samples.given[samples.flagged], samples.suggested[samples.flagged]
+    names = samples.class_names
+    pairs = count_pairs(given, suggested, len(names))
+    return [{"given": names[old], "suggested": names[new], "n": n} for old, new, n in pairs]
 
 
-def _suspect(judged: Judgments, thumbnails: Thumbnails, row: int) -> dict[str, Any]:
+def _suspect(samples: SampleArrays, thumbnails: Thumbnails, row: int) -> dict[str, Any]:
     return {
-        "rank_id": str(judged.ids[row]),
-        "given": judged.name(int(judged.given[row])),
-        "suggested": judged.name(int(judged.suggested[row])),
-        "probability": float(judged.probability[row]),
-        "confidence": float(judged.confidence[row]),
-        **_look(judged, thumbnails, row, PICTURE),
+        "rank_id": str(samples.ids[row]),
+        "given": samples.name(int(samples.given[row])),
+        "suggested": samples.name(int(samples.suggested[row])),
+        "probability": float(samples.probability[row]),
+        "confidence": float(samples.confidence[row]),
+        **_look(samples, thumbnails, row, PICTURE),
         "neighbors": [
             {
-                "id": str(judged.ids[near.row]),
-                "label": judged.name(int(judged.given[near.row])),
-                "agrees": judged.given[near.row] != MISSING and judged.given[near.row] == judged.given[row],
+                "id": str(samples.ids[near.row]),
+                "label": samples.name(int(samples.given[near.row])),
+                "position": near.position,
                 "similarity": near.similarity,
-                **_look(judged, thumbnails, near.row, SMALL_PICTURE),
+                **_look(samples, thumbnails, near.row, SMALL_PICTURE),
             }
-            for near in judged.neighbors(row, NEIGHBORS)
+            for near in samples.neighbors(row, NEIGHBORS)
         ],
     }
 
 
-def _look(judged: Judgments, thumbnails: Thumbnails, row: int, longest: int) -> dict[str, Any]:
-    """Picture or text of a sample; a picture that is gone leaves a note."""
+def _look(samples: SampleArrays, thumbnails: Thumbnails, row: int, longest: int) -> dict[str, Any]:
+    """Picture or text of a sample; a missing picture leaves a note."""
     picture = thumbnails.of(row, longest) if thumbnails.are_pictures else None
     text = None
-    if judged.run.record.source_kind == "text" and judged.sources is not None:
-        text = str(judged.sources[row])
+    if samples.run.record.source_kind == "text" and samples.sources is not None:
+        text = str(samples.sources[row])
     return {
         "picture": None if picture is None else picture.data_uri,
         "coarse": picture is not None and picture.is_coarse,

@@ -1,4 +1,4 @@
-"""The figures of a bench: one metric each, all contenders under all noises."""
+"""The figures of a bench: one per metric, with all contenders under all kinds of noise."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
-_SPREAD = 0.72  # of the room of a noise that its points take
-_CHARACTERS_AN_INCH = 17  # of the legend
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+_SPREAD = 0.72  # share of a noise's width that its points take
+_CHARACTERS_PER_INCH = 17  # of the legend
 _PERCENT = 100.0
 
 
 def metric_drawing(table: Table) -> Drawing | None:
-    """Means as points with the standard deviation as bars, side by side for every noise."""
+    """Means as points with standard deviations as bars, grouped by noise; None without results."""
     if not table.entries:
         return None
     scale = _PERCENT if table.metric.unit == "percent" else 1.0
@@ -37,9 +37,9 @@ def metric_drawing(table: Table) -> Drawing | None:
                 [place for place, _ in known],
                 [scale * summary.mean for _, summary in known],
                 yerr=[scale * (summary.deviation or 0.0) for _, summary in known],
-                fmt=_MARKS[index % len(_MARKS)],
+                fmt=_MARKERS[index % len(_MARKERS)],
                 color=PALETTE[index % len(PALETTE)],
-                # Colors come again after the seventh: those marks are hollow.
+                # Colors repeat after the seventh: those markers are hollow.
                 markerfacecolor="none" if index >= len(PALETTE) else None,
                 markersize=5.5,
                 elinewidth=1.3,
@@ -54,7 +54,7 @@ def metric_drawing(table: Table) -> Drawing | None:
         axes.grid(axis="y", color=theme.soft, linewidth=0.4, alpha=0.5)
         axes.set_axisbelow(True)
         if table.metric.unit == "seconds":
-            _by_powers(axes, min(summary.mean for summary in table.entries.values()))
+            _use_log_scale(axes, min(summary.mean for summary in table.entries.values()))
         axes.set_ylabel(_axis_title(table))
         figure.legend(
             loc="outside lower center",
@@ -71,15 +71,15 @@ def metric_drawing(table: Table) -> Drawing | None:
 
 
 def _legend_shape(contenders: tuple[str, ...], width: float) -> tuple[int, int]:
-    """Rows and columns: few rows, and columns as even as they can be."""
-    needed = 6 + max(len(name) for name in contenders)  # with the mark
-    n_columns = max(1, min(len(contenders), int(width * _CHARACTERS_AN_INCH / needed)))
+    """Rows and columns of the legend: few rows, of nearly equal length."""
+    needed = 6 + max(len(name) for name in contenders)  # with the marker
+    n_columns = max(1, min(len(contenders), int(width * _CHARACTERS_PER_INCH / needed)))
     n_rows = -(-len(contenders) // n_columns)
     return n_rows, -(-len(contenders) // n_rows)
 
 
-def _by_powers(axes: Axes, shortest: float) -> None:
-    """Seconds span orders of magnitude; a bar that would reach 0 ends at the axis."""
+def _use_log_scale(axes: Axes, shortest: float) -> None:
+    """Use a logarithmic axis for seconds; a bar that would reach 0 ends at the axis."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set_yscale("log")
@@ -97,12 +97,12 @@ def _axis_title(table: Table) -> str:
 
 
 def _broken(head: str) -> str:
-    """The head of a column on two lines: kind and rate."""
+    """The heading of a column on two lines: kind and rate of the noise."""
     return "\n".join(head.rsplit(" ", 1)) if head[-1:] == "%" else head
 
 
 def _alt(table: Table) -> str:
-    """The leader of every noise, for people who cannot see the figure."""
+    """The best contender per noise, for people who cannot see the figure."""
     parts = []
     for noise in table.noises:
         best = [name for name in table.contenders if table.is_best(name, noise)]

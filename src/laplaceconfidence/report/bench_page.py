@@ -1,8 +1,7 @@
-"""What the report of a bench says."""
+"""The content of the report of a bench."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from laplaceconfidence.evaluation.noises import Noise
@@ -10,29 +9,22 @@ from laplaceconfidence.evaluation.tables import TASK_TITLES, Table, verdict
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records.bench_run import BenchRun
 from laplaceconfidence.report.bench_figures import metric_drawing
-from laplaceconfidence.report.drawing import Drawing
+from laplaceconfidence.report.drawing import Drawing, Page
 
 MOST_CLASS_NAMES = 30
 
 
-@dataclass(frozen=True, eq=False)
-class BenchPage:
-    """Everything the template of a bench is filled with."""
-
-    drawings: list[Drawing]
-    content: dict[str, Any]
-
-
-def bench_page(run: BenchRun) -> BenchPage:
+def bench_page(run: BenchRun) -> Page:
+    """Build the report of a bench, finished or not."""
     if not run.done:
         raise RunFolderError(
-            f"The bench in {run.folder} has not finished a cell yet: there is nothing to report."
+            f"The bench in {run.folder} has no finished cell yet: there is nothing to report."
         )
     tables = run.tables()
     drawn = [(table, metric_drawing(table)) for table in tables]
     record = run.record
     content = {
-        "headline": headline(run, tables),
+        "headline": _headline(run, tables),
         "facts": _facts(run),
         "is_finished": run.is_finished,
         "n_done": len(run.done),
@@ -54,11 +46,11 @@ def bench_page(run: BenchRun) -> BenchPage:
         "versions": list(record.versions.items()),
         "created": record.created,
     }
-    return BenchPage([drawing for _, drawing in drawn if drawing is not None], content)
+    return Page("bench.html", [drawing for _, drawing in drawn if drawing is not None], content)
 
 
-def headline(run: BenchRun, tables: list[Table]) -> str:
-    """Who wins how often, for every task."""
+def _headline(run: BenchRun, tables: list[Table]) -> str:
+    """Which contender is best how often, for every task."""
     leading = [next(table for table in tables if table.task == task) for task in run.record.grid.tasks]
     if len(leading) == 1:
         return verdict(leading[0])
@@ -99,7 +91,7 @@ def _cell(cell: Any) -> str:
 
 
 def _words(value: Any) -> str:
-    """A setting as people read it."""
+    """A setting as readable text."""
     if isinstance(value, dict):
         return ", ".join(f"{key} {_words(inner)}" for key, inner in value.items())
     if isinstance(value, list):

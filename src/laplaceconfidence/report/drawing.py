@@ -1,7 +1,7 @@
-"""How figures look, and how they become SVG for the page and PDF and PNG for papers.
+"""Figures: how they look, and how they become SVG for a report, and PDF and PNG for papers.
 
-In the page a figure takes its colors from the page's style sheet, so that it is right in light and in dark:
-it is drawn in stand-in colors, which become CSS variables in the SVG.
+In a report, a figure takes its colors from the style sheet of the page, in light and in dark mode: it is
+drawn in placeholder colors, which become CSS variables in the SVG.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#9
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """The colors that depend on what a figure is shown on."""
+    """The colors that depend on the background of a figure."""
 
     ink: str
     soft: str
     trusted: str
     suspect: str
-    ground: str  # what is behind the figure
+    ground: str  # the background
 
 
 PAPER = Theme(ink="#1b1f24", soft="#8a939d", trusted="#0072b2", suspect="#e69f00", ground="#ffffff")
-_STAND_INS = Theme(ink="#010203", soft="#010204", trusted="#010205", suspect="#010206", ground="#010207")
+_PLACEHOLDERS = Theme(ink="#010203", soft="#010204", trusted="#010205", suspect="#010206", ground="#010207")
 _VARIABLES = {
     "#010203": "var(--ink)",
     "#010204": "var(--figure-line)",
@@ -47,8 +47,8 @@ _VARIABLES = {
     "#010207": "var(--card)",
 }
 
-# Pixels of the page for a point of the figure: where there is room, and at least. On a phone a wide figure is
-# scrolled rather than shrunk until nobody can read it.
+# Pixels of the page per point of the figure: where there is room, and at least. On a phone a wide figure is
+# scrolled, not shrunk until it is illegible.
 _ENLARGED, _LEAST, _LEAST_IF_WIDE = 1.75, 0.8, 1.15
 _WIDE = 450  # points
 
@@ -57,22 +57,34 @@ Draw = Callable[[Theme], "Figure"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawing:
-    """A figure that can be drawn for the page and for paper."""
+    """A figure that can be drawn for a report and for a paper.
 
-    name: str  # of its files
+    Parameters
+    ----------
+    name : str
+        Name of its files.
+    title : str
+        Its heading.
+    alt : str
+        What it shows, for people who cannot see it.
+    draw : callable
+        Draws it in the colors of a ``Theme``.
+    """
+
+    name: str
     title: str
-    alt: str  # what it shows, for people who cannot see it
+    alt: str
     draw: Draw
 
     def svg(self) -> str:
-        """An ``<svg>`` element to stand in the page."""
+        """The figure as an ``<svg>`` element for a page."""
         buffer = io.StringIO()
-        with _settings(_STAND_INS, self.name):
-            self.draw(_STAND_INS).savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+        with _settings(_PLACEHOLDERS, self.name):
+            self.draw(_PLACEHOLDERS).savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
         return _for_page(buffer.getvalue(), self.name)
 
     def save(self, folder: Path) -> list[Path]:
-        """The figure as PDF and PNG."""
+        """Write the figure as PDF and PNG into a folder; returns the files."""
         paths = [folder / f"{self.name}.{format}" for format in ("pdf", "png")]
         with _settings(PAPER, self.name):
             figure = self.draw(PAPER)
@@ -143,8 +155,27 @@ def plot_into(plot: Plot, axes: Axes | None = None) -> Axes:
     return axes
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Page:
+    """A report: its figures, its template, and what the template is filled with.
+
+    Parameters
+    ----------
+    template : str
+        Name of the template.
+    drawings : list of Drawing
+        The figures.
+    content : dict
+        Values of the template's variables.
+    """
+
+    template: str
+    drawings: list[Drawing]
+    content: dict[str, Any]
+
+
 def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
-    """An empty figure, in inches, with axes beside each other."""
+    """An empty figure, in inches, with axes side by side."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -154,7 +185,7 @@ def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, l
 
 @contextmanager
 def _settings(theme: Theme, salt: str) -> Iterator[None]:
-    """matplotlib's settings while a figure is drawn and saved; what users set elsewhere does not matter."""
+    """Matplotlib's settings while a figure is drawn and saved, whatever the user has set."""
     import matplotlib
 
     own: dict[Any, Any] = {
@@ -172,20 +203,20 @@ def _settings(theme: Theme, salt: str) -> Iterator[None]:
         "axes.spines.top": False,
         "axes.spines.right": False,
         "legend.frameon": False,
-        "text.parse_math": False,  # a class called '$' is no formula
+        "text.parse_math": False,  # a class called '$' is not a formula
         "svg.fonttype": "none",
         "svg.hashsalt": salt,
     }
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(own)
-        # A class name may be in a script that matplotlib's font lacks; the browser has it.
+        # A class name may be in a script that Matplotlib's font lacks; the browser has it.
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
         yield
 
 
 def _for_page(svg: str, name: str) -> str:
-    """Only the element itself, with ids of its own and colors and fonts of the page."""
+    """Only the element itself, with unique ids, and with the colors and fonts of the page."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
@@ -194,8 +225,8 @@ def _for_page(svg: str, name: str) -> str:
     svg = re.sub(r'<svg([^>]*?) width="[^"]*"', r"<svg\1", svg, count=1)
     svg = re.sub(r'<svg([^>]*?) height="[^"]*"', r"<svg\1", svg, count=1)
     svg = re.sub(r"font-family: [^;\"]*|(font: [^;\"]*px) [^;\"]*", _page_font, svg)
-    for stand_in, variable in _VARIABLES.items():
-        svg = svg.replace(stand_in, variable)
+    for placeholder, variable in _VARIABLES.items():
+        svg = svg.replace(placeholder, variable)
     assert width is not None  # matplotlib always writes it
     points = float(width[1])
     least = points * (_LEAST_IF_WIDE if points > _WIDE else _LEAST)

@@ -42,7 +42,7 @@ def accuracy_curves(run: TrainingRun) -> Drawing | None:
 
 
 def loss_curves(run: TrainingRun) -> Drawing | None:
-    """Training loss by round, a curve a network."""
+    """Training loss by round, one curve per network."""
     by_network: dict[int, dict[int, list[float]]] = {}
     for entry in run.metrics:
         for phase in entry.get("phases", []):
@@ -70,7 +70,7 @@ def loss_curves(run: TrainingRun) -> Drawing | None:
 
 
 def confidence_over_rounds(run: TrainingRun) -> Drawing | None:
-    """The histogram of the confidence, one column a round."""
+    """Histogram of the confidence, one column per round."""
     if not run.confidences:
         return None
     edges = np.linspace(0, 1, 31)
@@ -89,7 +89,7 @@ def confidence_over_rounds(run: TrainingRun) -> Drawing | None:
             cmap="viridis",
             extent=(rounds[0] - 0.5, rounds[-1] + 0.5, 0, 1),
             interpolation="nearest",
-            norm=PowerNorm(0.4, vmin=0),  # or the two ends would hide all that is between
+            norm=PowerNorm(0.4, vmin=0),  # else the two ends would hide everything between them
         )
         _by_round(axes)
         axes.set_ylabel("confidence")
@@ -106,7 +106,7 @@ def confidence_over_rounds(run: TrainingRun) -> Drawing | None:
 
 
 def f1_over_rounds(run: TrainingRun) -> Drawing | None:
-    """F1 of telling wrong from right labels by a confidence below one half, where the truth is known."""
+    """F1 of finding wrong labels by a confidence below one half, where true labels are known."""
     refined, truth = run.refined_labels, true_labels(run, "train")
     if refined is None or truth is None or not run.confidences:
         return None
@@ -171,7 +171,7 @@ def confusions(run: TrainingRun) -> Drawing | None:
 
 
 def _by_round(axes: Axes) -> None:
-    """An axis of rounds, which are whole."""
+    """Label the x axis as rounds, with integer ticks."""
     from matplotlib.ticker import MaxNLocator
 
     axes.set_xlabel("round")
@@ -190,7 +190,7 @@ def _mean_confidence(table: pd.DataFrame) -> FloatArray:
 
 
 def true_labels(run: TrainingRun, split: str) -> Any:
-    """True labels by id, ``None`` where they are not known."""
+    """True labels by id, None where they are not known."""
     truth = run.truth
     if truth is None:
         return None

@@ -1,4 +1,4 @@
-"""Maps of what a training run has learned: t-SNE of features, the paper's figure of plain against robust."""
+"""Maps of learned features: t-SNE after plain and after robust training, as in the paper."""
 
 from __future__ import annotations
 
@@ -58,30 +58,27 @@ def feature_maps(run: TrainingRun) -> Drawing | None:
 
     words = "given" if truth is None else "true"
     alt = f"t-SNE maps of {len(chosen):,} samples, {' and '.join(maps)}, marked by their {words} label."
-    return Drawing("features", "What was learned", alt, draw)
+    return Drawing("features", "Learned features", alt, draw)
 
 
 def maps_note(run: TrainingRun) -> str:
-    """What the maps show, and of what there is none."""
+    """What the maps show."""
     features = run.features
     if features is None:
         return ""
-    learned = "what the last layer of the network is given"
+    learned = "the inputs of the last layer of the network"
     if features.before is None:
-        return (
-            f"t-SNE of {learned}. This run had no warm-up on the labels as they were given to compare with; "
-            "the report of another method's run has its own."
-        )
+        return f"t-SNE of {learned}. This run had no warm-up on the given labels to compare with."
     if features.warm_up_rounds is None:
-        return f"t-SNE of the inputs as they are (no features were kept after the warm-up), and of {learned}."
+        return f"t-SNE of the raw inputs (no features were kept after the warm-up), and of {learned}."
     return (
-        f"t-SNE of {learned}, for the same samples: on the left when it had only been trained on the labels "
-        "as they were given, wrong ones included; on the right in the end."
+        f"t-SNE of {learned}, for the same samples: on the left after training on the given labels only, "
+        "wrong ones included; on the right at the end."
     )
 
 
 def embedded(features: FloatArray) -> FloatArray:
-    """(n, 2) t-SNE of features; the same every time."""
+    """t-SNE of features as ndarray of shape (n, 2), with a fixed seed."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
@@ -94,7 +91,7 @@ def embedded(features: FloatArray) -> FloatArray:
 
 
 def _write_names(axes: Axes, points: FloatArray, classes: StrArray, theme: Theme) -> None:
-    """Each name on the sample in the midst of its class: no color has to be looked up."""
+    """Write each name at the central sample of its class, in place of a legend."""
     for name in np.unique(classes):
         own = points[classes == name]
         x, y = own[np.argmin(np.abs(own - np.median(own, axis=0)).sum(axis=1))]

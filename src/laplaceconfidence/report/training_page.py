@@ -1,12 +1,11 @@
-"""What the report of a training run says."""
+"""The content of the report of a training run."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from laplaceconfidence.records.training_run import TrainingRun
-from laplaceconfidence.report.drawing import Drawing
+from laplaceconfidence.report.drawing import Page
 from laplaceconfidence.report.training_figures import (
     accuracy_curves,
     confidence_over_rounds,
@@ -18,21 +17,14 @@ from laplaceconfidence.report.training_maps import feature_maps, maps_note
 from laplaceconfidence.stages import stage
 
 _NOTES = {
-    "accuracy": "The round is chosen by the held-out part of the given labels; the test set only watches.",
-    "confidence": "Each column is the histogram of one round, mean of the networks.",
+    "accuracy": "The round is chosen by the held-out given labels; the test set has no influence.",
+    "confidence": "Each column is the histogram of one round, averaged over the networks.",
     "f1": "A label is called wrong where its confidence is below one half.",
 }
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingPage:
-    """Everything the template of a training run is filled with."""
-
-    drawings: list[Drawing]
-    content: dict[str, Any]
-
-
-def training_page(run: TrainingRun) -> TrainingPage:
+def training_page(run: TrainingRun) -> Page:
+    """Build the report of a training run, finished or not."""
     makers = (accuracy_curves, loss_curves, confidence_over_rounds, f1_over_rounds, confusions, feature_maps)
     with stage("figures"):
         drawings = [drawing for make in makers if (drawing := make(run)) is not None]
@@ -44,7 +36,7 @@ def training_page(run: TrainingRun) -> TrainingPage:
         "settings": _flat(run.settings),
         "is_finished": run.summary is not None,
     }
-    return TrainingPage(drawings, content)
+    return Page("training.html", drawings, content)
 
 
 def _headline(run: TrainingRun) -> str:
@@ -52,7 +44,7 @@ def _headline(run: TrainingRun) -> str:
     summary = run.summary
     if summary is None:
         planned = run.settings.get("training", {}).get("rounds")
-        return f"A run that is not finished: {n_rounds:,} of {planned or 'some'} rounds so far."
+        return f"Training is not finished: {n_rounds:,} of {planned or 'the planned'} rounds so far."
     refined = run.refined_labels
     changed = ""
     if refined is not None:
@@ -60,7 +52,7 @@ def _headline(run: TrainingRun) -> str:
         changed = f" {n:,} of {len(refined):,} labels would be changed."
     if "test_accuracy_of_chosen_round" in summary:
         accuracy = summary["test_accuracy_of_chosen_round"]
-        return f"{accuracy:.1%} of the test set is read right after {n_rounds:,} rounds.{changed}"
+        return f"{accuracy:.1%} of the test set is classified correctly after {n_rounds:,} rounds.{changed}"
     return f"Trained for {n_rounds:,} rounds.{changed}"
 
 

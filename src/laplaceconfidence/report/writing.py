@@ -1,10 +1,10 @@
-"""The report of a run as one HTML file, and its figures as files."""
+"""Write the report of a run as one HTML file, and its figures as files."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from laplaceconfidence.exceptions import MissingDependencyError, RunFolderError
 from laplaceconfidence.files import replacing
@@ -12,8 +12,7 @@ from laplaceconfidence.records.audit_run import read_audit
 from laplaceconfidence.records.bench_run import read_bench
 from laplaceconfidence.records.run_folder import record_name
 from laplaceconfidence.records.training_run import is_training_run, read_training
-from laplaceconfidence.report.drawing import Drawing
-from laplaceconfidence.report.wording import share
+from laplaceconfidence.report.drawing import Drawing, Page
 from laplaceconfidence.stages import stage
 
 if TYPE_CHECKING:
@@ -25,7 +24,15 @@ MOST_BYTES = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Where a report and its figures are."""
+    """A report that was written.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The HTML file.
+    figures : tuple of pathlib.Path
+        The figures as files.
+    """
 
     path: Path
     figures: tuple[Path, ...]
@@ -34,9 +41,20 @@ class Report:
 def write_report(
     run: str | Path, out: str | Path | None = None, *, figures: str | Path | None = None
 ) -> Report:
-    """Write the report of an audit, a training run or a bench, by default into its folder.
+    """Write the report of an audit, a training run or a bench: one HTML file that needs no network.
 
-    It is one file that needs no network. ``figures`` is a folder for every figure as PDF and PNG.
+    Parameters
+    ----------
+    run : str or pathlib.Path
+        The folder of the run.
+    out : str or pathlib.Path, optional
+        The file to write; ``report.html`` in the folder of the run by default.
+    figures : str or pathlib.Path, optional
+        A folder for every figure as PDF and PNG; by default they are not written.
+
+    Returns
+    -------
+    Report
     """
     folder = Path(run)
     path = folder / REPORT if out is None else Path(out)
@@ -44,44 +62,56 @@ def write_report(
         raise RunFolderError(
             f"The report cannot be written to {path}: it must be a file in an existing folder."
         )
-    drawings, template, content = _content(folder)
+    page = _page(folder)
     try:
         environment = _environment()
         with stage("figures"):
-            shown = [{"title": d.title, "alt": d.alt, "name": d.name, "svg": d.svg()} for d in drawings]
+            shown = {d.name: {"title": d.title, "alt": d.alt, "svg": d.svg()} for d in page.drawings}
     except ImportError as error:
         raise MissingDependencyError(
             f"Reports need {error.name}: pip install 'laplaceconfidence[review]'"
         ) from error
-    html = environment.get_template(template).render(
-        folder=folder.absolute().name, figures={figure["name"]: figure for figure in shown}, **content
+    html = environment.get_template(page.template).render(
+        folder=folder.absolute().name, figures=shown, **page.content
     )
     if len(html.encode()) > MOST_BYTES:
         raise RunFolderError(
-            f"The report would take {len(html.encode()) / 1e6:.0f} MB, more than a mail takes: class names "
-            "or settings of this run are too long."
+            f"The report would be {len(html.encode()) / 1e6:.0f} MB, too large for an e-mail: class names or "
+            "settings of this run are too long."
         )
     with replacing(path) as temporary:
         temporary.write_text(html, encoding="utf-8")
-    return Report(path, _saved(drawings, figures))
+    return Report(path, _saved(page.drawings, figures))
 
 
-def _content(folder: Path) -> tuple[list[Drawing], str, dict[str, Any]]:
-    """The figures, the template and what to fill it with, by the kind of run."""
+def _page(folder: Path) -> Page:
+    """The report by the kind of run."""
     from laplaceconfidence.report.audit_page import audit_page
     from laplaceconfidence.report.bench_page import bench_page
     from laplaceconfidence.report.training_page import training_page
 
     if (folder / record_name("bench")).is_file():
         with stage("reading"):
-            bench = bench_page(read_bench(folder))
-        return bench.drawings, "bench.html", bench.content
+            return bench_page(read_bench(folder))
     if is_training_run(folder) and not (folder / record_name("audit")).is_file():
-        training = training_page(read_training(folder))
-        return training.drawings, "training.html", training.content
+        return training_page(read_training(folder))
     with stage("reading"):
-        audit = audit_page(read_audit(folder))
-    return audit.drawings, "audit.html", audit.content
+        return audit_page(read_audit(folder))
+
+
+def share(value: float | None) -> str:
+    """A share in percent; what is nearly 0 or nearly 1 is not rounded to it.
+
+    >>> share(0.416), share(0.99999), share(0.0001), share(1.0), share(None)
+    ('41.6%', '>99.9%', '<0.1%', '100.0%', '–')
+    """
+    if value is None:
+        return "–"
+    if 0 < value < 0.0005:
+        return "<0.1%"
+    if 0.9995 <= value < 1:
+        return ">99.9%"
+    return f"{value:.1%}"
 
 
 def _saved(drawings: list[Drawing], figures: str | Path | None) -> tuple[Path, ...]:

@@ -1,1 +1,1 @@
-"""Deciding label by label in the browser, with nothing lost."""
+"""Review labels one by one in the browser; every decision is stored at once."""

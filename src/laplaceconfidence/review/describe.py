@@ -1,4 +1,4 @@
-"""Samples, neighbors and progress as the page shows them: plain values for JSON."""
+"""Samples, neighbors and progress as the page shows them: values for JSON."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.confidence.calibration import LogOddsCalibration
+from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.records.judgments import Neighbor
+from laplaceconfidence.records.sample_arrays import Neighbor
 from laplaceconfidence.records.thumbnails import Thumbnails
-from laplaceconfidence.review.estimates import FEWEST_TO_CALIBRATE
-from laplaceconfidence.review.session import SHOWN_NEIGHBORS, Progress, ReviewSession
+from laplaceconfidence.review.estimates import ReviewProgress
+from laplaceconfidence.review.session import SHOWN_NEIGHBORS, ReviewSession
 
 CHARACTERS_AT_ONCE = 5_000
 CHARACTERS_ON_A_TILE = 160
 
 
 class Describer:
-    """Puts into words and numbers what the session knows."""
+    """Describes samples, neighbors and progress of a session."""
 
     def __init__(self, session: ReviewSession, thumbnails: Thumbnails) -> None:
         self._session = session
-        self._judged = session.judged
+        self._samples = session.samples
         self._has_pictures = thumbnails.are_pictures
 
     def tile(self, row: int, most_characters: int = CHARACTERS_ON_A_TILE) -> dict[str, Any]:
-        """A sample in short."""
-        judged = self._judged
+        """A short description of a sample."""
+        samples = self._samples
         decision = self._session.decision(row)
         return {
             "row": row,
-            "id": str(judged.ids[row]),
-            "given": judged.name(int(judged.given[row])),
-            "suggested": judged.name(int(judged.suggested[row])),
-            "probability": _number(judged.probability[row]),
-            "confidence": _number(judged.confidence[row]),
+            "id": str(samples.ids[row]),
+            "given": samples.name(int(samples.given[row])),
+            "suggested": samples.name(int(samples.suggested[row])),
+            "probability": _number(samples.probability[row]),
+            "confidence": _number(samples.confidence[row]),
             "picture": self._has_pictures,
             "text": self._text(row, most_characters),
             "version": decision.version if decision else 0,
@@ -43,33 +44,32 @@ class Describer:
             "decided": None
             if decision is None or decision.verdict is None
             else {
-                "label": None if decision.label is None else judged.name(decision.label),
+                "label": None if decision.label is None else samples.name(decision.label),
                 "who": decision.who,
                 "at": decision.at,
             },
         }
 
     def sample(self, row: int, calibration: LogOddsCalibration | None) -> dict[str, Any]:
-        """A sample with everything that speaks for or against its label."""
-        judged = self._judged
+        """A sample with its most probable classes and its neighbors."""
+        samples = self._samples
         calibrated = None
-        if calibration is not None and judged.given[row] != MISSING:
-            calibrated = _number(calibration(judged.confidence[row : row + 1])[0])
+        if calibration is not None and samples.given[row] != MISSING:
+            calibrated = _number(calibration(samples.confidence[row : row + 1])[0])
         text = self._text(row, CHARACTERS_AT_ONCE)
         return {
             **self.tile(row, CHARACTERS_AT_ONCE),
             "calibrated": calibrated,
-            "n_characters": None if text is None else len(judged.sources[row]),  # type: ignore[index]
+            "n_characters": None if text is None else len(samples.sources[row]),  # type: ignore[index]
             "top": [
-                {"name": judged.name(code), "probability": _number(p), "code": code}
-                for code, p in judged.top_classes(row)
+                {"name": samples.name(code), "probability": _number(p), "code": code}
+                for code, p in samples.top_classes(row)
             ],
-            "neighbors": [
-                self._neighbor(row, neighbor) for neighbor in judged.neighbors(row, SHOWN_NEIGHBORS)
-            ],
+            "neighbors": [self._neighbor(found) for found in samples.neighbors(row, SHOWN_NEIGHBORS)],
         }
 
-    def progress(self, progress: Progress) -> dict[str, Any]:
+    def progress(self, progress: ReviewProgress) -> dict[str, Any]:
+        """How far the review is."""
         noise = progress.noise
         return {
             "n_suspects": progress.n_suspects,
@@ -82,32 +82,28 @@ class Describer:
                 "rate": _number(noise.rate),
                 "low": _number(noise.low),
                 "high": _number(noise.high),
-                "needed": FEWEST_TO_CALIBRATE,
+                "needed": FEWEST_AUDITED,
             },
             "calibrated": progress.calibration is not None,
         }
 
     def text_from(self, row: int, start: int) -> str:
         """A further part of a long text."""
-        sources = self._judged.sources
+        sources = self._samples.sources
         return "" if sources is None else str(sources[row])[start : start + CHARACTERS_AT_ONCE]
 
     def _text(self, row: int, most: int) -> str | None:
-        judged = self._judged
-        if judged.sources is None or judged.run.record.source_kind != "text":
+        samples = self._samples
+        if samples.sources is None or samples.run.record.source_kind != "text":
             return None
-        return str(judged.sources[row])[:most]
+        return str(samples.sources[row])[:most]
 
-    def _neighbor(self, row: int, neighbor: Neighbor) -> dict[str, Any]:
-        judged = self._judged
-        theirs, own = judged.given[neighbor.row], judged.given[row]
-        about = judged.suggested[row] if own == MISSING else own
-        speaks = "silent" if theirs == MISSING else "for" if theirs == about else "against"
+    def _neighbor(self, neighbor: Neighbor) -> dict[str, Any]:
         return {
             **self.tile(neighbor.row),
             "similarity": _number(neighbor.similarity),
             "weight": _number(neighbor.weight),
-            "speaks": speaks,
+            "position": neighbor.position,
         }
 
 

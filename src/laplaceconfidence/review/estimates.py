@@ -1,4 +1,4 @@
-"""What verdicts on a random sample say about all labels: the noise rate, and better confidences."""
+"""Estimates from the verdicts on a random sample: the noise rate, and a calibration of the confidences."""
 
 from __future__ import annotations
 
@@ -9,28 +9,75 @@ from scipy.special import betaincinv
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.confidence.calibration import LogOddsCalibration, fit_calibration
+from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
 
-FEWEST_TO_CALIBRATE = 50
 LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseEstimate:
-    """Share of wrong labels among all, from a random sample of verdicts."""
+    """Share of wrong labels among all, from the verdicts on a random sample.
+
+    Parameters
+    ----------
+    n_verdicts : int
+        Verdicts of the sample.
+    n_wrong : int
+        Labels among them that are wrong.
+    low, high : float
+        95% confidence interval of Clopper and Pearson.
+    """
 
     n_verdicts: int
     n_wrong: int
-    low: float  # bounds that hold the true share in at least 95 of 100 samples (Clopper-Pearson)
+    low: float
     high: float
 
     @property
     def rate(self) -> float:
+        """float: share of wrong labels in the sample, NaN without verdicts."""
         return self.n_wrong / self.n_verdicts if self.n_verdicts else float("nan")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ReviewProgress:
+    """How far a review is, and how many errors are expected to be left.
+
+    Parameters
+    ----------
+    n_suspects : int
+        Flagged labels.
+    n_suspects_decided : int
+        Flagged labels with a decision.
+    by_verdict : dict of str to int
+        Decisions per verdict.
+    expected_left : float
+        Expected number of wrong labels among those that are not settled.
+    noise : NoiseEstimate
+        Share of wrong labels, from the random sample.
+    calibration : LogOddsCalibration or None
+        Calibration of the confidences, if enough samples were drawn at random.
+    """
+
+    n_suspects: int
+    n_suspects_decided: int
+    by_verdict: dict[str, int]
+    expected_left: float
+    noise: NoiseEstimate
+    calibration: LogOddsCalibration | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RandomSample:
-    """The verdicts that count as drawn at random."""
+    """The verdicts that count as drawn at random.
+
+    Parameters
+    ----------
+    rows : ndarray of int of shape (m,)
+        Rows of the samples.
+    wrong : ndarray of bool of shape (m,)
+        Whether the given label is wrong.
+    """
 
     rows: IntArray
     wrong: BoolArray
@@ -39,11 +86,26 @@ class RandomSample:
 def random_sample(
     random_order: IntArray, is_decided: BoolArray, said_wrong: FloatArray, in_random_queue: BoolArray
 ) -> RandomSample:
-    """The verdicts on the first samples of the random order, wherever they were given.
+    """Select the verdicts on the first samples of the random order, in whichever queue they were given.
 
-    The order was drawn before anyone looked. All rows up to the last one that was decided in the random queue
-    are therefore a random sample, also those that a person met among the suspects first; a sample that was
-    skipped ends it, as people skip what is hard. ``said_wrong`` is 1, 0 or, for 'unsure', NaN by row.
+    The order was drawn before the review. All rows up to the last one that was decided in the random queue
+    are therefore a random sample, including those that were first decided among the suspects. A sample that
+    was skipped ends it, as reviewers skip difficult samples.
+
+    Parameters
+    ----------
+    random_order : ndarray of int
+        Labeled rows in random order.
+    is_decided : ndarray of bool of shape (n,)
+        Rows with a verdict.
+    said_wrong : ndarray of shape (n,)
+        1 where the verdict means that the label is wrong, 0 where it is right, NaN for "unsure".
+    in_random_queue : ndarray of bool of shape (n,)
+        Rows that were decided in the random queue.
+
+    Returns
+    -------
+    RandomSample
     """
     skipped = np.flatnonzero(~is_decided[random_order])
     without_gap = random_order[: skipped[0]] if len(skipped) else random_order
@@ -56,7 +118,7 @@ def random_sample(
 
 
 def noise_estimate(wrong: BoolArray) -> NoiseEstimate:
-    """The exact interval of Clopper and Pearson (1934)."""
+    """Estimate the noise rate, with the exact interval of Clopper and Pearson (1934)."""
     n, k = len(wrong), int(wrong.sum())
     outside = (1 - LEVEL) / 2
     low = float(betaincinv(k, n - k + 1, outside)) if k > 0 else 0.0
@@ -65,7 +127,7 @@ def noise_estimate(wrong: BoolArray) -> NoiseEstimate:
 
 
 def calibration_from(sample: RandomSample, confidence: FloatArray) -> LogOddsCalibration | None:
-    """How to correct confidences so that they match the verdicts; ``None`` for too few verdicts."""
-    if len(sample.rows) < FEWEST_TO_CALIBRATE:
+    """Fit a calibration of confidences to the verdicts; None for too few verdicts."""
+    if len(sample.rows) < FEWEST_AUDITED:
         return None
     return fit_calibration(confidence[sample.rows], ~sample.wrong, trusted=False)

@@ -1,8 +1,8 @@
-"""Who may talk to the page: checks every request before anything else sees it.
+"""Access checks of the review page, made on every request before anything else.
 
-A page on another site can make a browser send requests here, and a name of its own can be made to point here.
-Therefore Host and Origin must be ours, and whatever changes something, or anything at all on an address other
-than this machine's own, needs the token or the cookie that was handed out for it.
+A page of another site can make a browser send requests to this server, and its domain name can be made to
+resolve to this machine. Therefore the headers Host and Origin must be ours, and requests that change
+something, or any request on an address other than a loopback one, need the token or the cookie set for it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
+    """Whether an address can be reached from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -50,7 +50,17 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where the page is served and what opens it."""
+    """Where the page is served, and the token that grants access.
+
+    Parameters
+    ----------
+    host : str
+        Address of the server.
+    port : int
+        Port of the server.
+    token : str
+        A secret; drawn at random by default.
+    """
 
     host: str
     port: int
@@ -62,7 +72,7 @@ class Access:
 
     @property
     def cookie(self) -> str:
-        """Cookies do not know ports: the name keeps two reviews on one machine apart."""
+        """str: name of the cookie; cookies ignore ports, so that two reviews on one machine need two."""
         return f"laplaceconfidence-{self.port}"
 
     @property
@@ -75,7 +85,7 @@ class Access:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """Values of the Host header that are ours."""
+        """frozenset of str: values of the Host header that are accepted."""
         names = {self.host, "localhost", "127.0.0.1", "::1"}
         if self.host in ("0.0.0.0", "::"):
             names |= _own_names()
@@ -83,7 +93,7 @@ class Access:
 
 
 class Guard:
-    """Middleware that refuses what does not come from our own page."""
+    """Middleware that refuses requests that do not come from our own page."""
 
     def __init__(self, application: Application, access: Access) -> None:
         self._application = application
@@ -120,13 +130,13 @@ class Guard:
             await _answer(send, 413, "The request is too large.")
             return
         more = list(HEADERS)
-        if not known and scope["path"] == "/":  # on this machine's own address, opening the page is enough
+        if not known and scope["path"] == "/":  # on a loopback address, opening the page is enough
             more.append(self._set_cookie())
         await self._application(scope, receive, _with_headers(send, more))
 
     def _refusal(self, headers: dict[str, str], changes: bool) -> str | None:
         if headers.get("host", "").lower() not in self._hosts:
-            return "The Host header is not that of this page."
+            return "The Host header is not the address of this page."
         origin = headers.get("origin")
         if origin is not None and origin.lower() not in {f"http://{host}" for host in self._hosts}:
             return "The request comes from another page."
@@ -167,7 +177,7 @@ async def _answer(send: Send, status: int, text: str, more: list[tuple[bytes, by
 
 
 def _own_names() -> set[str]:
-    """Names and addresses under which this machine is known."""
+    """Names and addresses of this machine."""
     name = socket.gethostname()
     names = {name, socket.getfqdn()}
     with suppress(OSError):  # a machine without a name service

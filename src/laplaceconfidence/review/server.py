@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,8 +19,7 @@ from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 from laplaceconfidence.records.thumbnails import Thumbnails
 from laplaceconfidence.review.describe import Describer
 from laplaceconfidence.review.guard import Access, Guard
-from laplaceconfidence.review.pictures_ahead import PicturesAhead
-from laplaceconfidence.review.queues import Show, View, Wanted
+from laplaceconfidence.review.queues import QueueFilter, QueueName, Show
 from laplaceconfidence.review.session import ReviewSession
 from laplaceconfidence.review.store import BusyStoreError, StaleDecisionError
 
@@ -33,21 +34,56 @@ RowAndVersion = Annotated[list[int], Field(min_length=2, max_length=2)]
 Who = Annotated[str, Field(min_length=1, max_length=80)]
 
 
+class PicturePrefetcher:
+    """Makes pictures in a thread before they are requested. Only the latest request counts.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the picture of a row.
+    """
+
+    def __init__(self, make: Callable[[int], object]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._rows: list[int] = []
+        self._is_running = False
+
+    def prefetch(self, rows: Iterable[int]) -> None:
+        """Make the pictures of ``rows``, in this order, instead of those requested before."""
+        with self._lock:
+            self._rows = list(rows)
+            if self._is_running or not self._rows:
+                return
+            self._is_running = True
+        threading.Thread(target=self._run, name="picture prefetcher", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._rows:
+                    self._is_running = False
+                    return
+                row = self._rows.pop(0)
+            with suppress(OSError):  # the request for this picture reports that it is missing
+                self._make(row)
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class QueueRequest(_Strict):
-    """Which samples the person is looking at."""
+    """Which samples the reviewer is looking at."""
 
-    view: View = "worst"
+    view: QueueName = "worst"
     given: int | None = None
     suggested: int | None = None
     search: Annotated[str, Field(max_length=500)] = ""
     show: Show = "undecided"
 
-    def wanted(self) -> Wanted:
-        return Wanted(self.view, self.given, self.suggested, self.search, self.show)
+    def filter(self) -> QueueFilter:
+        return QueueFilter(self.view, self.given, self.suggested, self.search, self.show)
 
 
 class DecisionRequest(_Strict):
@@ -80,12 +116,27 @@ class BulkRequest(_Strict):
 
 
 def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guard:
-    """The application: the page itself, what it asks for, and the guard in front of it."""
+    """Build the web application: the page, its API, and the access checks in front of them.
+
+    Parameters
+    ----------
+    session : ReviewSession
+        The review.
+    access : Access
+        Where the page is served, and its token.
+    reviewer : str
+        Name of the reviewer that the page suggests.
+
+    Returns
+    -------
+    Guard
+        An ASGI application.
+    """
     app = FastAPI(title="LaplaceConfidence review", docs_url=None, redoc_url=None, openapi_url=None)
-    judged = session.judged
-    thumbnails = Thumbnails(judged)
+    samples = session.samples
+    thumbnails = Thumbnails(samples)
     describer = Describer(session, thumbnails)
-    ahead = PicturesAhead(lambda row: thumbnails.of(row, SIZES["large"]))
+    prefetcher = PicturePrefetcher(lambda row: thumbnails.of(row, SIZES["large"]))
     n_lost = thumbnails.n_lost()
     templates = Environment(
         loader=PackageLoader("laplaceconfidence.review"), autoescape=select_autoescape(default=True)
@@ -93,22 +144,22 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
     app.mount("/static", StaticFiles(directory=_HERE / "static"))
     _report_errors(app, describer, session)
 
-    def look_ahead(rows: IntArray) -> None:
+    def prefetch(rows: IntArray) -> None:
         if thumbnails.are_pictures:
-            ahead.want(rows[:PICTURES_AHEAD].tolist())
+            prefetcher.prefetch(rows[:PICTURES_AHEAD].tolist())
 
-    # What is read or made when first needed is needed now, not when somebody waits for the first sample.
-    look_ahead(judged.suspects)
+    # Loads tables and pictures now, not when the reviewer waits for the first sample.
+    prefetch(samples.suspects)
     describer.sample(0, None)
 
-    def shown(wanted: Wanted, row: int | None) -> dict[str, Any]:
-        """A sample with its place in the queue, and how far the review is."""
+    def shown(filter: QueueFilter, row: int | None) -> dict[str, Any]:
+        """A sample with its position in the queue, and how far the review is."""
         progress = session.progress()
-        rows = session.queues.rows(wanted, session.is_decided)
+        rows = session.queues.rows(filter, session.is_decided)
         position = None
         if row is not None and len(at := (rows == row).nonzero()[0]):
             position = int(at[0]) + 1
-        look_ahead(rows[position or 0 :])
+        prefetch(rows[position or 0 :])
         return {
             "sample": None if row is None else describer.sample(row, progress.calibration),
             "position": position,
@@ -118,28 +169,28 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
 
     @app.get("/")
     def page() -> HTMLResponse:
-        record = judged.run.record
+        record = samples.run.record
         html = templates.get_template("page.html").render(
-            folder=judged.run.folder.absolute().name,
+            folder=samples.run.folder.absolute().name,
             record=record,
-            n_unlabeled=int((~judged.is_labeled).sum()),
+            n_unlabeled=int((~samples.is_labeled).sum()),
         )
         return HTMLResponse(html, headers={"Cache-Control": "no-store"})
 
     @app.get("/api/setup")
     def setup() -> dict[str, Any]:
-        return {"classes": list(judged.class_names), "reviewer": reviewer, "n_lost_pictures": n_lost}
+        return {"classes": list(samples.class_names), "reviewer": reviewer, "n_lost_pictures": n_lost}
 
     @app.post("/api/next")
     def following(
         queue: QueueRequest, after: int | None = None, direction: Annotated[int, Query(ge=-1, le=1)] = 1
     ) -> dict[str, Any]:
-        wanted = queue.wanted()
-        return shown(wanted, session.queues.step(wanted, session.is_decided, after, direction))
+        filter = queue.filter()
+        return shown(filter, session.queues.step(filter, session.is_decided, after, direction))
 
     @app.post("/api/sample/{row}")
     def sample(row: int, queue: QueueRequest) -> dict[str, Any]:
-        return shown(queue.wanted(), session.check_row(row))
+        return shown(queue.filter(), session.check_row(row))
 
     @app.get("/api/text/{row}")
     def text(row: int, start: Annotated[int, Query(ge=0)] = 0) -> dict[str, Any]:
@@ -147,7 +198,7 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
 
     @app.post("/api/grid")
     def grid(queue: QueueRequest, page: Annotated[int, Query(ge=0)] = 0) -> dict[str, Any]:
-        rows = session.queues.rows(queue.wanted(), session.is_decided)
+        rows = session.queues.rows(queue.filter(), session.is_decided)
         part = rows[page * TILES_ON_A_PAGE : (page + 1) * TILES_ON_A_PAGE]
         return {
             "tiles": [describer.tile(int(row)) for row in part],
@@ -157,7 +208,7 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
         }
 
     @app.get("/api/pairs")
-    def pairs(view: View = "worst") -> list[dict[str, Any]]:
+    def pairs(view: QueueName = "worst") -> list[dict[str, Any]]:
         return [
             {"given": given, "suggested": suggested, "n": n, "n_left": left}
             for given, suggested, n, left in session.queues.pairs(view, session.is_decided, MOST_PAIRS)
@@ -173,9 +224,9 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
             who=request.who,
             queue=request.queue.view,
         )
-        wanted = request.queue.wanted()
-        row = session.queues.step(wanted, session.is_decided, request.row, 1)
-        return {"stored": describer.tile(request.row), **shown(wanted, row)}
+        filter = request.queue.filter()
+        row = session.queues.step(filter, session.is_decided, request.row, 1)
+        return {"stored": describer.tile(request.row), **shown(filter, row)}
 
     @app.post("/api/decisions/many")
     def decide_many(request: ManyRequest) -> dict[str, Any]:
@@ -190,7 +241,7 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
     def undo(request: UndoRequest) -> dict[str, Any]:
         undone = session.undo(who=request.who)
         row = undone[0].row if len(undone) == 1 else None
-        return {"n_undone": len(undone), **shown(request.queue.wanted(), row)}
+        return {"n_undone": len(undone), **shown(request.queue.filter(), row)}
 
     @app.get("/api/bulk")
     def preview(
@@ -200,18 +251,20 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
         surest = session.bulk(given, suggested, 0).rows[:1]
         return {
             "n": len(bulk.rows),
-            "surest": float(judged.probability[surest[0]]) if len(surest) else None,
+            "surest": float(samples.probability[surest[0]]) if len(surest) else None,
             "fingerprint": bulk.fingerprint,
             "tiles": [describer.tile(int(row)) for row in bulk.rows[:TILES_IN_A_PREVIEW]],
         }
 
     @app.post("/api/bulk")
-    def take(request: BulkRequest) -> JSONResponse:
+    def accept(request: BulkRequest) -> JSONResponse:
         bulk = session.bulk(request.given, request.suggested, request.min_probability)
         if bulk.fingerprint != request.fingerprint:
-            message = "Somebody decided on some of these in the meantime. Nothing was stored: look again."
+            message = (
+                "Another reviewer decided on some of these in the meantime. Nothing was stored: check again."
+            )
             return JSONResponse({"message": message}, status_code=409)
-        made = session.take_bulk(bulk, who=request.who)
+        made = session.accept_bulk(bulk, who=request.who)
         return JSONResponse({"n_stored": len(made), "progress": describer.progress(session.progress())})
 
     @app.get("/picture/{size}/{row}")
@@ -226,7 +279,7 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
 
 
 def _report_errors(app: FastAPI, describer: Describer, session: ReviewSession) -> None:
-    """Our own errors as answers that the page can show."""
+    """Turn our own errors into responses that the page can show."""
 
     def answer(status: int) -> Callable[[Request, Exception], JSONResponse]:
         return lambda _, error: JSONResponse({"message": str(error)}, status_code=status)

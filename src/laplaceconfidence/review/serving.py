@@ -1,4 +1,4 @@
-"""Serving the review page: a free port, the browser, and an orderly end."""
+"""Serve the review page: choose a port, open the browser, shut down."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from laplaceconfidence.review.guard import Access
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """A socket on ``port``, or on a free one for 0."""
+    """Open a listening socket on ``port``, or on a free port for 0."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # asyncio sends small answers at once only on sockets that say they are TCP: 40 ms an answer.
+        # asyncio sends small responses at once only on sockets created as TCP: saves 40 ms per response.
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise InvalidInputError(
@@ -44,7 +44,23 @@ def serve(
     open_browser: bool = True,
     announce: Callable[[Access], None],
 ) -> None:
-    """Serve the review of ``run`` until interrupted; ``announce`` is told the address once it answers."""
+    """Serve the review of an audit until interrupted.
+
+    Parameters
+    ----------
+    run : AuditRun
+        The audit to review.
+    host : str, default="127.0.0.1"
+        Address to listen on.
+    port : int, default=0
+        Port to listen on; 0 chooses a free one.
+    reviewer : str
+        Name of the reviewer that the page suggests.
+    open_browser : bool, default=True
+        Whether to open the page in a browser.
+    announce : callable
+        Called with the address once the server listens.
+    """
     try:
         import uvicorn
 

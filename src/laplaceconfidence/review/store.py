@@ -1,8 +1,9 @@
-"""Decisions on disk: one SQLite file in the folder of the run, in which nothing is ever lost.
+"""Decisions on disk: one SQLite file in the folder of the run, from which nothing is ever deleted.
 
-A decision is stored, flushed to disk, before anyone is told so. ``log`` only grows: who decided what, when,
-and what was shown. ``decisions`` holds the latest word on every sample with a version; whoever decides says
-which version they saw, so that two tabs or two people cannot overwrite each other without noticing.
+A decision is flushed to disk before the page reports it as stored. The table ``log`` only grows: who decided
+what, when, and what was shown. The table ``decisions`` holds the latest decision on every sample with a
+version. A new decision names the version that the reviewer saw, so that two tabs or two reviewers cannot
+overwrite each other without noticing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 from laplaceconfidence.exceptions import LaplaceConfidenceError, RunFolderError
 from laplaceconfidence.records.audit_run import AuditRecord
-from laplaceconfidence.review.decisions import Decision, Wish
+from laplaceconfidence.review.decisions import Decision, NewDecision
 
 FILE = "decisions.sqlite"
 FORMAT_VERSION = 1
@@ -48,22 +49,30 @@ BEGIN SELECT RAISE(ABORT, 'the log of decisions only grows'); END;
 
 
 class StaleDecisionError(LaplaceConfidenceError):
-    """Somebody else decided in the meantime; ``current`` is what they said."""
+    """Another decision was stored in the meantime: ``current``."""
 
     def __init__(self, current: Decision) -> None:
-        said = current.verdict or "took the decision back"
+        verdict = current.verdict or "decision undone"
         super().__init__(
-            f"{current.who} decided on this sample in the meantime: {said}. Nothing was changed."
+            f"{current.who} decided on this sample in the meantime: {verdict}. Nothing was changed."
         )
         self.current = current
 
 
 class BusyStoreError(RunFolderError):
-    """Another process keeps the decisions locked; nothing was stored."""
+    """Another process holds a lock on the decisions; nothing was stored."""
 
 
 class DecisionStore:
-    """The decisions of one run. Safe to use from several threads, and from several processes."""
+    """The decisions of one run. Safe to use from several threads and from several processes.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the run.
+    record : AuditRecord
+        Its record, which the decisions must belong to.
+    """
 
     def __init__(self, folder: Path, record: AuditRecord) -> None:
         self.path = folder / FILE
@@ -106,13 +115,13 @@ class DecisionStore:
             return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
     def all(self) -> list[Decision]:
-        """The latest word on every sample that was ever decided."""
+        """The latest decision on every sample that ever had one."""
         with self._reading() as connection:
             found = connection.execute("SELECT row, version, verdict, label, who, at, queue FROM decisions")
             return [Decision(*fields) for fields in found]
 
     def log(self) -> Iterator[dict[str, Any]]:
-        """Everything that was ever decided or undone, in order."""
+        """Every decision and every undo, in order."""
         with self._reading() as connection:
             cursor = connection.execute("SELECT * FROM log ORDER BY seq")
             names = [column[0] for column in cursor.description]
@@ -121,25 +130,25 @@ class DecisionStore:
             fields = dict(zip(names, entry, strict=True))
             yield {**fields, "shown": json.loads(fields["shown"])}
 
-    def decide(self, wishes: Sequence[Wish], *, who: str, queue: str) -> list[Decision]:
-        """Store all of ``wishes`` in one transaction, or none where one of them is based on something old."""
+    def decide(self, new: Sequence[NewDecision], *, who: str, queue: str) -> list[Decision]:
+        """Store all of ``new`` in one transaction, or none if one of them is based on an old version."""
         at = _now()
         with self._writing() as connection:
-            before = self._current(connection, [wish.row for wish in wishes])
-            for wish in wishes:
-                known = before.get(wish.row)
-                if (known.version if known else 0) != wish.expected_version:
-                    raise StaleDecisionError(known or Decision(wish.row, 0, None, None, "someone", at, queue))
-            made = [
-                Decision(w.row, w.expected_version + 1, w.verdict, w.label, who, at, queue) for w in wishes
-            ]
-            details = [(wish.sample_id, wish.shown) for wish in wishes]
+            before = self._current(connection, [decision.row for decision in new])
+            for decision in new:
+                known = before.get(decision.row)
+                if (known.version if known else 0) != decision.expected_version:
+                    raise StaleDecisionError(
+                        known or Decision(decision.row, 0, None, None, "someone", at, queue)
+                    )
+            made = [Decision(d.row, d.expected_version + 1, d.verdict, d.label, who, at, queue) for d in new]
+            details = [(decision.sample_id, decision.shown) for decision in new]
             batch = secrets.token_hex(8)
             self._store(connection, made, before, details, batch=batch, undoes=None, by=(who, at))
         return made
 
     def undo(self, *, who: str) -> list[Decision]:
-        """Take back the last thing that ``who`` decided, all of it if it was many at once."""
+        """Undo the last step of ``who``, which may be many decisions at once."""
         with self._writing() as connection:
             found = connection.execute(
                 "SELECT batch FROM log WHERE who = ? AND undoes IS NULL AND batch NOT IN "
@@ -148,16 +157,16 @@ class DecisionStore:
             ).fetchone()
             if found is None:
                 return []
-            taken_back = connection.execute(
+            undone = connection.execute(
                 "SELECT row, sample_id, verdict, label, before FROM log WHERE batch = ?", found
             ).fetchall()
-            current = self._current(connection, [entry[0] for entry in taken_back])
-            for row, _, verdict, label, _ in taken_back:
+            current = self._current(connection, [entry[0] for entry in undone])
+            for row, _, verdict, label, _ in undone:
                 now = current[row]
                 if (now.verdict, now.label, now.who) != (verdict, label, who):
                     raise StaleDecisionError(now)
-            made = [_restored(before, row, current[row].version + 1, who) for row, *_, before in taken_back]
-            details: list[tuple[str, dict[str, Any]]] = [(sample_id, {}) for _, sample_id, *_ in taken_back]
+            made = [_restored(before, row, current[row].version + 1, who) for row, *_, before in undone]
+            details: list[tuple[str, dict[str, Any]]] = [(sample_id, {}) for _, sample_id, *_ in undone]
             batch = secrets.token_hex(8)
             self._store(connection, made, current, details, batch=batch, undoes=found[0], by=(who, _now()))
         return made
@@ -209,7 +218,7 @@ class DecisionStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: what is inside happens as a whole, on disk, or not at all."""
+        """One transaction: everything in the block is written to disk, or nothing."""
         with self._lock, _explained(self.path, keep_copy=False):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -222,7 +231,7 @@ class DecisionStore:
 
 
 def read_decisions(folder: Path, record: AuditRecord) -> list[Decision]:
-    """The latest word on every decided sample of a run; none where there was no review."""
+    """The latest decision on every decided sample of a run; none where there was no review."""
     if not (folder / FILE).exists():
         return []
     store = DecisionStore(folder, record)
@@ -233,7 +242,7 @@ def read_decisions(folder: Path, record: AuditRecord) -> list[Decision]:
 
 
 def _restored(before: str | None, row: int, version: int, who: str) -> Decision:
-    """What stood before a decision, as whoever had decided it then; undecided where nobody had."""
+    """The decision that an undone one had replaced; without a verdict if there was none."""
     verdict, label, *by = json.loads(before) if before else (None, None, who, _now(), "")
     return Decision(row, version, verdict, label, *by)
 
@@ -248,7 +257,7 @@ def _now() -> str:
 
 @contextmanager
 def _explained(path: Path, *, keep_copy: bool) -> Iterator[None]:
-    """SQLite's errors as ours; where the file cannot be opened, a copy of it is put aside."""
+    """Turn SQLite's errors into ours; where the file cannot be opened, keep a copy of it."""
     try:
         yield
     except sqlite3.Error as error:
@@ -260,11 +269,11 @@ def _explained(path: Path, *, keep_copy: bool) -> Iterator[None]:
         if "readonly" in str(error) or "unable to open" in str(error):
             raise RunFolderError(
                 f"The decisions cannot be stored in {path} ({error}): make the folder writable, or copy the "
-                "run to a place where you may write."
+                "run to a folder where you may write."
             ) from error
         raise RunFolderError(
             f"The decisions in {path} are damaged ({error}).{copy} Save what can be saved with "
-            f"'sqlite3 {path} .recover', or move the file away to begin anew."
+            f"'sqlite3 {path} .recover', or move the file away to start over."
         ) from error
 
 

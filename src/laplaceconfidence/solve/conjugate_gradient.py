@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
+from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, row_blocks
 from laplaceconfidence.threads import thread_count
 
-_ROWS_A_BLOCK = 4_096
+_ROWS_PER_BLOCK = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,7 @@ class _BlockedSystem:
     def __init__(self, graph: sparse.csr_array, alpha: float, pool: ThreadPoolExecutor) -> None:
         self.alpha = graph.dtype.type(alpha)
         self.pool = pool
-        n = graph.shape[0]
-        self.slices = [slice(start, min(start + _ROWS_A_BLOCK, n)) for start in range(0, n, _ROWS_A_BLOCK)]
+        self.slices = list(row_blocks(graph.shape[0], _ROWS_PER_BLOCK))
         self.blocks = [_rows_of(graph, rows) for rows in self.slices]
 
     def sums(self, work: Callable[[int], FloatArray]) -> FloatArray:

@@ -82,8 +82,7 @@ def propagate_labels(
     residuals, n_iterations = np.empty(n_classes), np.empty(n_classes, dtype=np.int64)
     converged, energy_given, energy_solution = True, 0.0, 0.0
     with stage("solve", total=n_classes) as advance:
-        for first in range(0, n_classes, _CLASSES_AT_ONCE):
-            columns = slice(first, min(first + _CLASSES_AT_ONCE, n_classes))
+        for columns in row_blocks(n_classes, _CLASSES_AT_ONCE):
             given = _one_hot(codes, columns, root_weight)
             start = np.outer(slow, (slow @ given) / (1 - alpha)).astype(dtype)
             part = conjugate_gradient(

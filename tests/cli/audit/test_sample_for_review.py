@@ -12,8 +12,8 @@ import pytest
 
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records import read_audit
-from laplaceconfidence.records.judgments import Judgments
-from laplaceconfidence.review.queues import Wanted
+from laplaceconfidence.records.sample_arrays import SampleArrays
+from laplaceconfidence.review.queues import QueueFilter
 from laplaceconfidence.review.session import ReviewSession
 
 AUDIT = (
@@ -72,7 +72,7 @@ def test_the_review_begins_with_this_very_sample(run: Any, table: pd.DataFrame, 
     assert run(*AUDIT, *FAST, "--sample-for-review", 20, "--seed", 5, "-o", "x").exit_code == 0
     rows = drawn(tmp_path / "x")["row"].astype(int).tolist()
     with session_of(tmp_path / "x") as session:
-        queue = session.queues.rows(Wanted(view="random"), session.is_decided).tolist()
+        queue = session.queues.rows(QueueFilter(view="random"), session.is_decided).tolist()
         for row in rows[:3]:
             session.decide(row, "keep", label=None, expected_version=0, who="ann", queue="random")
         assert session.progress().noise.n_verdicts == 3
@@ -83,7 +83,7 @@ def test_the_review_begins_with_this_very_sample(run: Any, table: pd.DataFrame, 
 def test_a_run_without_a_sample_is_reviewed_as_ever(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:
     assert run(*AUDIT, *FAST, "-o", "x").exit_code == 0
     assert not (tmp_path / "x/review_sample.csv").exists()
-    order = Judgments.of(read_audit(tmp_path / "x")).random_order
+    order = SampleArrays.of(read_audit(tmp_path / "x")).random_order
     labeled = [row for row in range(60) if row != 30]
     assert order.tolist() == np.random.default_rng(60).permutation(labeled).tolist()
 
@@ -130,7 +130,7 @@ def test_the_run_stays_whole_when_the_table_is_moved(run: Any, table: pd.DataFra
     assert run(*AUDIT, *FAST, "--sample-for-review", 20, "-o", "x").exit_code == 0
     rows = drawn(tmp_path / "x")["row"].astype(int).tolist()
     (tmp_path / "x/review_sample.csv").rename(tmp_path / "elsewhere.csv")
-    assert Judgments.of(read_audit(tmp_path / "x")).random_order[:20].tolist() == rows
+    assert SampleArrays.of(read_audit(tmp_path / "x")).random_order[:20].tolist() == rows
 
 
 def test_a_damaged_sample_is_said_to_be_so(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_damaged_sample_is_said_to_be_so(run: Any, table: pd.DataFrame, tmp_pa
     for wrong in ([3, 3], [60], [30]):
         (tmp_path / "x/audit.json").write_text(json.dumps(record | {"review_sample": wrong}))
         with pytest.raises(RunFolderError, match="review_sample"):
-            _ = Judgments.of(read_audit(tmp_path / "x")).random_order
+            _ = SampleArrays.of(read_audit(tmp_path / "x")).random_order
 
 
 def test_pictures_of_the_sample_are_kept_before_all_others(

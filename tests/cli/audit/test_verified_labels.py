@@ -128,7 +128,7 @@ def decided(run: Any, tmp_path: Path, ids: list[str], verdict: str) -> None:
     assert run(*AUDIT, "--estimator", "knn-vote", "-o", "reviewed").exit_code == 0
     session = ReviewSession(read_audit(tmp_path / "reviewed"))
     for id in ids:
-        row = int(np.flatnonzero(session.judged.ids == id)[0])
+        row = int(np.flatnonzero(session.samples.ids == id)[0])
         session.decide(row, verdict, label=None, expected_version=0, who="ann", queue="worst")
     session.close()
 
@@ -179,7 +179,7 @@ def test_tables_that_differ_are_refused(run: Any, animals: pd.DataFrame, tmp_pat
             "among the 3 classes of the data ('cat', 'dog', 'owl'). Got 'catt'",
         ),
         ("id,verified_label\ns000,None\n", "Got 'None'"),
-        ("id,verified_label\ns000,catt\n", "It stands at the id 's000' of v.csv"),
+        ("id,verified_label\ns000,catt\n", "It is that of the id 's000' in v.csv"),
         (
             "id,verified_label\ns000,cat\ns000,dog\n",
             "v.csv verifies sample 's000' twice, as 'cat' and as 'dog'",

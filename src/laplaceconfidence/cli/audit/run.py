@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.auditing.issues import audit as find_issues
-from laplaceconfidence.auditing.random_sample import draw_for_review
+from laplaceconfidence.auditing.verified import draw_for_review
 from laplaceconfidence.cli.audit.summary import show_next_steps, show_skipped, show_summary
 from laplaceconfidence.cli.audit.verified import check_can_learn, verified_labels
 from laplaceconfidence.cli.progress import showing_progress

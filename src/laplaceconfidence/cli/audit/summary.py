@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from laplaceconfidence.auditing.explain import asks_neighbors
 from laplaceconfidence.auditing.result import AuditResult
-from laplaceconfidence.auditing.verified_file import VERIFIED_LABEL
-from laplaceconfidence.cli.audit.verified import FEWEST_AUDITED
+from laplaceconfidence.auditing.summary import headline
+from laplaceconfidence.auditing.verified import VERIFIED_LABEL
 from laplaceconfidence.cli.console import count, notices, output, plain_table, shown
+from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
 from laplaceconfidence.data.image_files import BadImage
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records import AuditRun
@@ -30,7 +30,9 @@ def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int, verifie
     """
     console = output()
     console.print()
-    console.print(Text(headline(result), style="bold"))
+    n_labeled = int((result.dataset.labels != MISSING).sum())
+    n_missing = len(result.dataset) - n_labeled
+    console.print(Text(headline(result.n_issues, n_labeled, n_missing=n_missing), style="bold"))
     console.print(Text(_background(result, run), style="dim"))
     if verified is not None:
         console.print(verified, markup=False)
@@ -83,21 +85,6 @@ def show_next_steps(run: AuditRun) -> None:
         (f"  --decisions {run.folder} --out ANOTHER_FOLDER", "cyan"),
     ):
         console.print(Text(line, style=style), soft_wrap=True)
-
-
-def headline(result: AuditResult) -> str:
-    """How many labels look wrong, in a sentence."""
-    n_labeled = int((result.dataset.labels != MISSING).sum())
-    n_missing = len(result.dataset) - n_labeled
-    if result.n_issues == 0:
-        sentence = f"None of {count(n_labeled, 'label')} looks wrong."
-    else:
-        share = result.n_issues / n_labeled
-        verb = "looks" if result.n_issues == 1 else "look"
-        sentence = f"{result.n_issues:,} of {count(n_labeled, 'label')} ({share:.1%}) {verb} wrong."
-    if n_missing:
-        sentence += f" {count(n_missing, 'sample')} without a label got a suggestion."
-    return sentence
 
 
 def _data_issues(result: AuditResult) -> str | None:
@@ -204,9 +191,9 @@ def _pair_table(result: AuditResult) -> Table:
 def _suspect_table(result: AuditResult, n_suspects: int) -> Table:
     names = result.dataset.class_names
     look_at = next((column for column in ("text", "path") if column in result.table.columns), None)
-    explains = asks_neighbors(result.estimator, result.dataset)
+    neighborhood = result.neighborhood
     headings = ["id", "given", "probably", "probability:", "score:"]
-    headings += ["neighbors that agree"] * explains + ([look_at] if look_at else [])
+    headings += ["neighbors that agree"] * (neighborhood is not None) + ([look_at] if look_at else [])
     table = plain_table("First suspects", *headings)
     flagged = result.table[result.table["is_label_issue"]].head(n_suspects)
     for row, sample in zip(flagged.index, flagged.to_dict("records"), strict=True):
@@ -217,8 +204,10 @@ def _suspect_table(result: AuditResult, n_suspects: int) -> Table:
             f"{sample['predicted_probability']:.2f}",
             _score(sample["label_score"]),
         ]
-        if explains:
-            cells.append(_agreement(result, int(row)))
+        if neighborhood is not None:
+            neighbors = neighborhood.of(int(row)).rows
+            n_agree = int(np.sum(result.dataset.labels[neighbors] == result.predicted[row]))
+            cells.append(f"{n_agree} of {len(neighbors)}")
         if look_at is not None:
             cells.append(shown(sample[look_at], 48))
         table.add_row(*cells)
@@ -227,9 +216,3 @@ def _suspect_table(result: AuditResult, n_suspects: int) -> Table:
 
 def _score(score: float) -> str:
     return "<0.001" if score < 0.001 else f"{score:.3f}"
-
-
-def _agreement(result: AuditResult, row: int) -> str:
-    neighbors = result.voices.of(row)[0]
-    agree = int(np.sum(result.dataset.labels[neighbors] == result.predicted[row]))
-    return f"{agree} of {len(neighbors)}"

@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.arrays import FloatArray
-from laplaceconfidence.auditing.evidence import default_estimator
-from laplaceconfidence.auditing.verified import learns_from_verified
-from laplaceconfidence.auditing.verified_file import read_verified
+from laplaceconfidence.auditing.fit_request import default_estimator
+from laplaceconfidence.auditing.verified import learns_from_verified, read_verified
 from laplaceconfidence.cli.console import count, notices
-from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
+from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
-
-FEWEST_AUDITED = SETTINGS.posterior.fewest_audited
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +101,7 @@ def verified_labels(dataset: NoisyDataset, tables: tuple[Path, ...], reviewed: P
 def _decisions(ids: Container[str], folder: Path) -> Verified:
     """The labels that the review of the run in ``folder`` settled for the samples with these ids."""
     from laplaceconfidence.records import read_audit
-    from laplaceconfidence.review.outcome import review_outcome
+    from laplaceconfidence.review.session import review_outcome
 
     outcome = review_outcome(read_audit(folder))
     labels = {id: label for id, label in outcome.labels.items() if id in ids}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from laplaceconfidence.auditing.evidence import build_case
+from laplaceconfidence.auditing.fit_request import build_fit_request
 from laplaceconfidence.cli.bench.data import (
     BenchData,
     data_of_estimators,
@@ -134,7 +134,7 @@ def _check_has_features(data: BenchData) -> None:
     """Raise where there are neither features nor images that they could be learned from."""
     dataset = data.dataset
     if dataset.features is None and dataset.images is None and not has_image_files(dataset):
-        build_case(dataset, estimator="laplace", settings={})
+        build_fit_request(dataset, estimator="laplace", settings={})
 
 
 def _for_machine(request: BenchRequest, data: BenchData) -> dict[str, Any]:

@@ -91,13 +91,13 @@ def export(
 
 def _show(plan: ExportPlan) -> None:
     console = output()
-    n = len(plan.judged)
+    n = len(plan.samples)
     changes = [count(plan.count("changed"), "label") + " changed"]
     changes += [f"{plan.count('filled'):,} filled in"] * (plan.count("filled") > 0)
     changes += [f"{plan.count('dropped'):,} left out"] * (plan.count("dropped") > 0)
     console.print(Text(f"{count(n, 'sample')}: {', '.join(changes)}.", style="bold"))
     if plan.n_reviewed == 0:
-        run = plan.judged.run.folder
+        run = plan.samples.run.folder
         console.print(f"Nobody has reviewed this run yet: laplaceconfidence review {run}", soft_wrap=True)
     if len(plan.trail):
         table = plain_table("", "why", "labels:")

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cholesky, eigh, solve_triangular
 
-from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.threads import limited_threads, thread_count
 
@@ -107,7 +107,7 @@ class _Loss:
         self.l2, self.pool = np.float32(l2), pool
         self.n_visible = max(1.0, float((visible > 0).any(axis=1).sum()))
         rows = max(_FEWEST_ROWS_PER_BLOCK, _ENTRIES_PER_BLOCK // (self.n_fits * self.n_classes))
-        self.blocks = [slice(start, start + rows) for start in range(0, len(features), rows)]
+        self.blocks = list(row_blocks(len(features), rows))
 
     def __call__(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Losses (fits,) and the gradient, shaped as the weights."""

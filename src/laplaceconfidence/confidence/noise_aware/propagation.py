@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks, sized_row_blocks
 from laplaceconfidence.confidence.held_out_folds import HeldOutFolds
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.data.labels import MISSING
@@ -44,8 +44,7 @@ class Propagator:
         """(I - alpha S)^-1 applied to columns (n, m), some of them at a time."""
         n, m = columns.shape
         result = np.empty((n, m), dtype=np.float32)
-        for first in range(0, m, _COLUMNS_AT_ONCE):
-            part = slice(first, first + _COLUMNS_AT_ONCE)
+        for part in row_blocks(m, _COLUMNS_AT_ONCE):
             solution = conjugate_gradient(
                 graph,
                 alpha,
@@ -62,9 +61,7 @@ class Propagator:
 def log_shares(solution: FloatArray) -> FloatArray:
     """Logarithms of the solution's rows, clipped at 0, divided by their sum, plus a floor."""
     result = np.empty_like(solution)
-    rows_at_once = max(1, _ENTRIES_AT_ONCE // max(1, solution[:1].size))
-    for start in range(0, len(solution), rows_at_once):
-        rows = slice(start, start + rows_at_once)
+    for rows in sized_row_blocks(len(solution), solution[:1].size, _ENTRIES_AT_ONCE):
         shares = np.maximum(solution[rows], 0)
         shares /= np.maximum(shares.sum(axis=-1, keepdims=True), PROPAGATION.least_sum)
         shares += PROPAGATION.floor / shares.shape[-1]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.confidence.held_out_folds import HeldOutFolds
 from laplaceconfidence.confidence.noise_aware.candidates import candidate_width, likely_classes, narrow
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
@@ -92,8 +92,7 @@ def first_round(
     candidates = None if width == n_classes else np.empty((n, width), dtype=np.int64)
     pair_numbers = folds.pair_numbers()
     rows_at_once = max(_FEWEST_ROWS_AT_ONCE, _ENTRIES_AT_ONCE // (len(folds.pairs) * n_classes))
-    for start in range(0, n, rows_at_once):
-        rows = slice(start, min(start + rows_at_once, n))
+    for rows in row_blocks(n, rows_at_once):
         everyone = np.arange(rows.stop - rows.start)[:, None]
         parts = [log_shares_without_pairs(by_fold[rows], folds.folds[rows]) for by_fold in solutions]
         if probe is not None and views.coordinates is not None:
@@ -130,7 +129,7 @@ def later_round(
             views.coordinates, soft, visible, n_classes, l2=PROBE.later_l2, n_jobs=views.propagate.n_jobs
         )
         rows_at_once = max(_FEWEST_ROWS_AT_ONCE, _ENTRIES_AT_ONCE // (folds.n_folds * n_classes))
-        blocks = [slice(start, start + rows_at_once) for start in range(0, len(soft), rows_at_once)]
+        blocks = row_blocks(len(soft), rows_at_once)
         logits = [narrow(probe.logits(views.coordinates[rows]), candidates_of(rows)) for rows in blocks]
         per_fold.append(np.concatenate(logits))
     per_fold.extend(

@@ -275,3 +275,6 @@ class NoiseAwareSettings:
 
 
 SETTINGS = NoiseAwareSettings()
+
+FEWEST_AUDITED = SETTINGS.posterior.fewest_audited
+"""Random verified labels from which the others are calibrated; messages and the review page state it."""

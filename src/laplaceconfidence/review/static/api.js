@@ -1,4 +1,4 @@
-// Talking to the server. Whatever is not stored is said to be not stored.
+// Requests to the server. The error says if nothing was stored.
 
 export class Refused extends Error {
   constructor(status, content) {
@@ -17,7 +17,7 @@ async function ask(method, path, body) {
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch {
-    throw new Refused(0, { message: "The review server does not answer. Nothing was stored; start it again and go on." });
+    throw new Refused(0, { message: "The review server does not answer. Nothing was stored; restart it and continue." });
   }
   const isJson = (response.headers.get("content-type") || "").includes("json");
   const content = isJson ? await response.json() : { message: await response.text() };

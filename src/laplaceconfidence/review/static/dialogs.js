@@ -1,4 +1,4 @@
-// Another class by typing, and many suggestions at once after a look at them.
+// Dialogs: choose another class by typing, and accept many suggestions at once after a preview.
 
 import { get, post } from "./api.js";
 import { byId, element, look, quoted, toast } from "./dom.js";
@@ -24,14 +24,14 @@ export function chooseOther(decide) {
   };
   const show = () => {
     list.replaceChildren(...found.map((one, index) => element("li", {
-      role: "option", id: `class-${one.code}`, "aria-selected": String(index === at), onclick: () => take(index),
+      role: "option", id: `class-${one.code}`, "aria-selected": String(index === at), onclick: () => choose(index),
     }, one.name)));
     if (found.length) {
       input.setAttribute("aria-activedescendant", `class-${found[at].code}`);
       list.children[at].scrollIntoView({ block: "nearest" });
-    } else list.replaceChildren(element("li", {}, "No class of that name"));
+    } else list.replaceChildren(element("li", {}, "No class has this name"));
   };
-  const take = (index) => {
+  const choose = (index) => {
     if (!found[index]) return;
     dialog.close();
     decide("other", found[index].code);
@@ -41,7 +41,7 @@ export function chooseOther(decide) {
   input.onkeydown = (event) => {
     if (event.key === "ArrowDown") at = Math.min(found.length - 1, at + 1);
     else if (event.key === "ArrowUp") at = Math.max(0, at - 1);
-    else if (event.key === "Enter") { event.preventDefault(); take(at); return; }
+    else if (event.key === "Enter") { event.preventDefault(); choose(at); return; }
     else return;
     event.preventDefault();
     show();
@@ -51,10 +51,10 @@ export function chooseOther(decide) {
   input.focus();
 }
 
-export async function openBulk(taken) {
+export async function openBulk(accepted) {
   const dialog = byId("dialog-bulk");
   const pairs = (await get("/api/pairs?view=worst")).filter((pair) => pair.n_left > 0);
-  if (!pairs.length) { toast("No suspects are left to take."); return; }
+  if (!pairs.length) { toast("There are no undecided suspects."); return; }
   const select = byId("bulk-pair");
   const name = (code) => quoted(state.classes[code]);
   select.replaceChildren(...pairs.map((pair) => element("option", { value: `${pair.given},${pair.suggested}` },
@@ -65,27 +65,27 @@ export async function openBulk(taken) {
   const preview = async () => {
     const [given, suggested] = select.value.split(",").map(Number);
     const least = Math.min(1, Math.max(0, Number(byId("bulk-least").value) || 0));
-    byId("bulk-take").disabled = true;
+    byId("bulk-accept").disabled = true;
     const answer = await get(`/api/bulk?given=${given}&suggested=${suggested}&min_probability=${least}`);
     offer = { given, suggested, min_probability: least, fingerprint: answer.fingerprint };
     const rest = answer.n - answer.tiles.length;
     byId("bulk-count").textContent = answer.n
-      ? `${answer.n === 1 ? "1 label" : `${answer.n.toLocaleString("en")} labels`} would change from ${name(given)} to ${name(suggested)}${rest > 0 ? `; the surest ${answer.tiles.length} are shown` : ""}.`
-      : `No undecided suspect of this pair is that sure${answer.surest === null ? "" : `; the surest has ${answer.surest.toFixed(3)}`}.`;
+      ? `${answer.n === 1 ? "1 label" : `${answer.n.toLocaleString("en")} labels`} would change from ${name(given)} to ${name(suggested)}${rest > 0 ? `; the ${answer.tiles.length} most probable are shown` : ""}.`
+      : `No suggestion for an undecided suspect of this pair is that probable${answer.surest === null ? "" : `; the highest probability is ${answer.surest.toFixed(3)}`}.`;
     byId("bulk-tiles").replaceChildren(...answer.tiles.map((sample) => element("div", { class: "tile" }, look(sample, "tile"), caption(sample))));
-    byId("bulk-take").disabled = answer.n === 0;
-    byId("bulk-take").textContent = answer.n ? `Take ${answer.n.toLocaleString("en")}` : "Take them";
+    byId("bulk-accept").disabled = answer.n === 0;
+    byId("bulk-accept").textContent = answer.n ? `Accept ${answer.n.toLocaleString("en")}` : "Accept";
   };
   select.onchange = preview;
   byId("bulk-least").oninput = preview;
   byId("bulk-cancel").onclick = () => dialog.close();
-  byId("bulk-take").onclick = async () => {
-    byId("bulk-take").disabled = true;
+  byId("bulk-accept").onclick = async () => {
+    byId("bulk-accept").disabled = true;
     try {
       const answer = await post("/api/bulk", { ...offer, who: who() });
       dialog.close();
-      toast(`${answer.n_stored.toLocaleString("en")} suggestions taken. Z takes all of them back.`);
-      taken();
+      toast(`${answer.n_stored.toLocaleString("en")} suggestions accepted. Z undoes all of them.`);
+      accepted();
     } catch (error) {
       toast(error.message, true);
       await preview();

@@ -1,4 +1,4 @@
-// Elements built from text: nothing of the data is ever read as HTML.
+// Elements built from text: no data is ever parsed as HTML.
 
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -21,7 +21,7 @@ export function percent(share, digits = 0) {
   const value = 100 * share;
   const shown = value.toFixed(digits);
   const least = (10 ** -digits).toFixed(digits);
-  // What is nearly none or nearly all is not rounded to it.
+  // What is nearly 0% or nearly 100% is not rounded to it.
   if (value > 0 && Number(shown) < Number(least)) return `<${least}%`;
   if (value < 100 && Number(shown) > 100 - Number(least)) return `>${(100 - Number(least)).toFixed(digits)}%`;
   return `${shown}%`;
@@ -29,7 +29,7 @@ export function percent(share, digits = 0) {
 
 export const label = (name) => (name === null ? "no label" : name);
 
-// A class name within a sentence: whichever way it is written, the words around it stay where they are.
+// A class name within a sentence, isolated so that right-to-left names do not reorder the words around it.
 export const quoted = (name) => `\u2068${label(name)}\u2069`;
 
 let hiding = 0;
@@ -51,7 +51,7 @@ export function look(sample, size) {
   const box = element("div", { class: "look" }, image);
   image.addEventListener("load", () => image.classList.toggle("coarse", image.naturalWidth <= 64));
   image.addEventListener("error", () => {
-    box.replaceChildren(element("div", { class: "lost" }, size === "tile" ? "no picture" : "The picture cannot be shown: it moved, vanished or is damaged."));
+    box.replaceChildren(element("div", { class: "lost" }, size === "tile" ? "no picture" : "The picture cannot be shown: it was moved, deleted or is damaged."));
   });
   return box;
 }

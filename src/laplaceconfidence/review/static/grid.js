@@ -3,7 +3,7 @@
 import { byId, element, label, look, percent } from "./dom.js";
 import { state } from "./state.js";
 
-const STAMPS = { keep: "kept", suggestion: "taken", other: "other", unsure: "unsure", none: "none" };
+const STAMPS = { keep: "kept", suggestion: "accepted", other: "other", unsure: "unsure", none: "none" };
 const tiles = () => [...document.querySelectorAll("#stage .tile")];
 
 export function showGrid(answer, { turn, decideMany, open }) {
@@ -14,9 +14,9 @@ export function showGrid(answer, { turn, decideMany, open }) {
     type: "button", onclick: () => turn(state.page + by), disabled: state.page + by < 0 || state.page + by >= answer.n_pages,
   }, text);
   const act = (verdict, text) => element("button", { type: "button", "data-many": verdict, onclick: () => decideMany(verdict) }, text);
-  const pager = element("div", { class: "pager" }, step(-1, "← Back"),
+  const pager = element("div", { class: "pager" }, step(-1, "← Previous"),
     element("span", {}, `page ${state.page + 1} of ${answer.n_pages} (${answer.n_in_queue.toLocaleString("en")} samples)`), step(1, "Next →"),
-    marked, act("keep", "Keep (K)"), act("suggestion", "Take (S)"),
+    marked, act("keep", "Keep (K)"), act("suggestion", "Accept (S)"),
     element("button", { type: "button", onclick: () => markAll() }, "Mark all"));
   const grid = element("div", { class: "tiles", role: "listbox", "aria-multiselectable": "true", "aria-label": "Samples" },
     answer.tiles.map((sample) => tile(sample, open)));
@@ -74,7 +74,7 @@ function mark(one, on) {
 function countMarked() {
   const n = document.querySelectorAll('#stage .tile[aria-selected="true"]').length;
   const box = byId("marked");
-  if (box) box.textContent = n ? `${n} marked` : "Space or a click marks";
+  if (box) box.textContent = n ? `${n} marked` : "Mark with Space or a click";
   for (const button of document.querySelectorAll("[data-many]")) button.disabled = n === 0;
 }
 

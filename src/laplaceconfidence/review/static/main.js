@@ -1,4 +1,4 @@
-// Wires the page together: queues, filters, keys.
+// Entry point: connects queues, filters and keys.
 
 import { get, post } from "./api.js";
 import { chooseOther, openBulk } from "./dialogs.js";
@@ -11,7 +11,7 @@ import { recall, remember, state, who } from "./state.js";
 const VERDICT_KEYS = { k: "keep", s: "suggestion", u: "unsure", n: "none" };
 const actions = { decide, decideMany, open, turn: showPage, chooseOther: () => chooseOther(decide) };
 
-// One request at a time: a key held down must not decide on samples nobody has seen.
+// One request at a time: a key held down must not decide on samples that were not shown yet.
 async function alone(work) {
   if (state.busy) return;
   state.busy = true;
@@ -34,12 +34,12 @@ function show(answer) {
   if (answer.sample?.picture) prefetch(answer.sample.row);
 }
 
-// The picture of the next sample is made and fetched while this one is looked at.
+// Fetches the picture of the next sample while this one is shown.
 async function prefetch(row) {
   try {
     const following = (await post(`/api/next?after=${row}`, state.queue)).sample;
     if (following) new Image().src = `/picture/large/${following.row}`;
-  } catch { /* only a picture that comes later */ }
+  } catch { /* the picture is then fetched later */ }
 }
 
 async function load() {
@@ -84,7 +84,7 @@ function decideMany(verdict) {
 function undo() {
   return alone(async () => {
     const answer = await post("/api/undo", { who: who(), queue: state.queue });
-    if (!answer.n_undone) { toast("There is nothing of yours to undo."); return; }
+    if (!answer.n_undone) { toast("You have no decision to undo."); return; }
     toast(answer.n_undone === 1 ? "Undone." : `${answer.n_undone.toLocaleString("en")} decisions undone.`);
     if (state.layout === "grid" || answer.sample === null) await load();
     else show(answer);
@@ -127,7 +127,7 @@ async function listPairs() {
   const pairs = await get(`/api/pairs?view=${state.queue.view}`);
   const options = pairs.map((pair) => element("option", { value: `${pair.given},${pair.suggested}` },
     `${quoted(state.classes[pair.given])} → ${quoted(state.classes[pair.suggested])} (${pair.n.toLocaleString("en")})`));
-  byId("pair").replaceChildren(element("option", { value: "" }, "every pair"), ...options);
+  byId("pair").replaceChildren(element("option", { value: "" }, "all pairs"), ...options);
   byId("pair").value = state.queue.given === null ? "" : `${state.queue.given},${state.queue.suggested}`;
 }
 
@@ -179,7 +179,7 @@ async function start() {
   byId("who").addEventListener("change", () => localStorage.setItem("who", byId("who").value.trim()));
   if (setup.n_lost_pictures) {
     byId("lost").hidden = false;
-    byId("lost").textContent = `${setup.n_lost_pictures.toLocaleString("en")} pictures have moved or vanished; all else works.`;
+    byId("lost").textContent = `${setup.n_lost_pictures.toLocaleString("en")} pictures were moved or deleted; everything else works.`;
   }
   recall();
   setLayout(state.layout);

@@ -1,8 +1,8 @@
-// The panel on the right: how far, how many errors are left, what the random sample says.
+// The panel on the right: progress, expected errors left, and the estimate from the random sample.
 
 import { byId, element, percent } from "./dom.js";
 
-const WORDS = { keep: "kept", suggestion: "suggestion taken", other: "another class", none: "no class fits", unsure: "unsure" };
+const WORDS = { keep: "kept", suggestion: "suggestion accepted", other: "another class", none: "no class fits", unsure: "unsure" };
 
 export function showProgress(progress) {
   const { n_suspects: n, n_suspects_decided: done } = progress;
@@ -17,8 +17,8 @@ export function showProgress(progress) {
   );
   byId("left").textContent = `about ${Math.round(progress.expected_left).toLocaleString("en")}`;
   byId("left-note").textContent = progress.calibrated
-    ? "wrong labels expected among those nobody settled, by confidences calibrated on your random sample"
-    : "wrong labels expected among those nobody settled, if the audit's confidences are taken at their word";
+    ? "wrong labels expected among those not settled yet, by confidences calibrated on your random sample"
+    : "wrong labels expected among those not settled yet, by the confidences of the audit";
   showNoise(progress.random);
 }
 
@@ -28,7 +28,7 @@ function showNoise(random) {
   if (random.n === 0) {
     byId("noise").textContent = "no verdicts yet";
     byId("noise-note").textContent =
-      `Decide on samples drawn at random to learn how many labels are really wrong. From ${random.needed} on they also calibrate the confidences.`;
+      `Decide on samples drawn at random to estimate how many labels are wrong. From ${random.needed} on, they also calibrate the confidences.`;
     return;
   }
   byId("noise").textContent = `${percent(random.rate, 1)} wrong`;
@@ -38,5 +38,5 @@ function showNoise(random) {
   const more = random.needed - random.n;
   byId("noise-note").textContent =
     `${random.wrong} of ${random.n} verdicts; between ${percent(random.low, 1)} and ${percent(random.high, 1)} of all labels (95% interval). ` +
-    (more > 0 ? `${more} more calibrate the confidences.` : "The confidences are calibrated by them.");
+    (more > 0 ? `${more} more are needed to calibrate the confidences.` : "They calibrate the confidences.");
 }

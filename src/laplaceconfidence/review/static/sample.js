@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { byId, element, label, look, percent, quoted } from "./dom.js";
 import { state } from "./state.js";
 
-export const SAID = { keep: "Kept", suggestion: "Suggestion taken", other: "Another class", unsure: "Unsure", none: "No class fits" };
+export const SAID = { keep: "Kept", suggestion: "Suggestion accepted", other: "Another class", unsure: "Unsure", none: "No class fits" };
 
 export function showSample(answer, { decide, chooseOther, open }) {
   const stage = byId("stage");
@@ -34,7 +34,7 @@ function question(sample) {
   const suggested = element("span", { class: "suggested" }, label(sample.suggested));
   if (sample.given === null) return element("p", { class: "question" }, "No label was given. Is it ", suggested, "?");
   if (sample.given === sample.suggested) return element("p", { class: "question" }, "Labeled ", given, ". Is that right?");
-  return element("p", { class: "question" }, "Labeled ", given, ". Is it rather ", suggested, "?");
+  return element("p", { class: "question" }, "Labeled ", given, ". Should it be ", suggested, "?");
 }
 
 function classes(sample, decide) {
@@ -53,11 +53,11 @@ function actions(sample, decide, chooseOther) {
   const button = (verdict, key, text, action, primary) => element("button", {
     type: "button", "data-verdict": verdict, class: `${primary ? "primary" : ""} ${sample.verdict === verdict ? "chosen" : ""}`.trim(), onclick: action,
   }, text, " ", element("kbd", {}, key));
-  const keep = sample.given === null ? "Leave it without a label" : `Keep ${quoted(sample.given)}`;
+  const keep = sample.given === null ? "Leave without a label" : `Keep ${quoted(sample.given)}`;
   const agrees = sample.given === sample.suggested;
   return element("div", { class: `actions${agrees ? " agrees" : ""}` },
     button("keep", "K", keep, () => decide("keep"), agrees),
-    agrees ? null : button("suggestion", "S", `Take ${quoted(sample.suggested)}`, () => decide("suggestion"), true),
+    agrees ? null : button("suggestion", "S", `Accept ${quoted(sample.suggested)}`, () => decide("suggestion"), true),
     button("other", "A", "Another class…", chooseOther),
     button("unsure", "U", "Unsure", () => decide("unsure")),
     button("none", "N", "No class fits", () => decide("none")));
@@ -74,11 +74,11 @@ function verdict(sample) {
 function neighbors(sample, open) {
   if (!sample.neighbors.length) return [];
   const tiles = sample.neighbors.map((near) => element("button", {
-    type: "button", class: `tile ${near.speaks}`, title: `Look at sample ${near.id}`, onclick: () => open(near.row),
+    type: "button", class: `tile ${near.position.replace(" ", "-")}`, title: `Show sample ${near.id}`, onclick: () => open(near.row),
   }, look(near, "tile"), element("span", { class: "caption" },
     element("b", { dir: "auto" }, label(near.given)), " ", element("span", { class: "p" }, `similarity ${near.similarity.toFixed(2)}`))));
-  const against = sample.neighbors.filter((near) => near.speaks === "against").length;
-  return [element("h3", {}, `Nearest neighbors: ${against} of ${tiles.length} carry another label than ${quoted(sample.given ?? sample.suggested)}`),
+  const disagree = sample.neighbors.filter((near) => near.position === "disagrees").length;
+  return [element("h3", {}, `Neighbors of largest weight: ${disagree} of ${tiles.length} have another label than ${quoted(sample.given ?? sample.suggested)}`),
     element("div", { class: `tiles neighbors${sample.text === null ? "" : " texts"}` }, tiles)];
 }
 
@@ -87,7 +87,7 @@ function longText(sample) {
   box.setAttribute("tabindex", "0");
   box.setAttribute("role", "region");
   box.setAttribute("aria-label", "Text of the sample");
-  const characters = (text) => [...text].length;  // as the server counts them: an emoji is one, not two
+  const characters = (text) => [...text].length;  // code points, as the server counts them: an emoji is one, not two
   let shown = characters(sample.text);
   if (shown >= sample.n_characters) return box;
   const more = element("button", { type: "button" }, "");
@@ -107,7 +107,7 @@ function nothingLeft() {
   const { search, given, show } = state.queue;
   const filtered = search || given !== null || show === "decided";
   return element("div", { class: "card done" }, element("h2", {}, filtered ? "Nothing matches these filters." : "All done: nothing is left in this queue."),
-    filtered ? element("p", {}, "Choose every pair, clear the search, or show all.")
+    filtered ? element("p", {}, "Choose all pairs, clear the search, or show all.")
       : element("p", {}, "Write the corrected labels with ", element("code", {}, `laplaceconfidence export ${document.querySelector(".folder").textContent}`)),
-    filtered ? null : element("p", {}, "“Show: decided” lists what was decided; Z takes the last of it back."));
+    filtered ? null : element("p", {}, "“Show: decided” lists your decisions; Z undoes the last one."));
 }

@@ -1,4 +1,4 @@
-// What is being looked at. Filters live in the address, so that a reload goes on where one was.
+// What is shown. Filters are kept in the address, so that a reload continues at the same place.
 
 import { byId } from "./dom.js";
 

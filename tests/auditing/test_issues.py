@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from laplaceconfidence import LaplaceConfidence, NoisyDataset, audit, find_label_issues
-from laplaceconfidence.auditing.evidence import LEAST_PROBABILITY
+from laplaceconfidence.auditing.fit_request import LEAST_PROBABILITY
 from laplaceconfidence.confidence.loss_mixture import GaussianLossMixture
 from laplaceconfidence.confidence.normalized_margin import NormalizedMargin
 from laplaceconfidence.confidence.registry import ESTIMATORS
@@ -281,7 +281,7 @@ def test_file_names_that_are_no_text_are_shown_all_the_same() -> None:
         "import laplaceconfidence as lc; lc.audit; import laplaceconfidence.auditing.explain; f = lc.audit",
     ],
 )
-def test_the_room_can_be_called_however_it_was_imported(imports: str) -> None:
+def test_the_audit_can_be_called_however_it_was_imported(imports: str) -> None:
     call = "f(read_dataset('digits'), estimator='laplace').n_issues"
     code = f"{imports}\nfrom laplaceconfidence import read_dataset\nprint({call})"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)

@@ -19,7 +19,7 @@ def naive_neighbors(features: np.ndarray, k: int) -> np.ndarray:
     return graph
 
 
-def test_neighbors_are_those_of_the_graph_as_loud_as_the_method_hears_them(heaps: NoisyDataset) -> None:
+def test_neighbors_are_those_of_the_graph_with_the_weights_of_the_estimator(heaps: NoisyDataset) -> None:
     result = audit(heaps, estimator="laplace", n_neighbors=6)
     graph = naive_neighbors(heaps.features, 6)
     degree = graph.sum(axis=1)
@@ -29,26 +29,26 @@ def test_neighbors_are_those_of_the_graph_as_loud_as_the_method_hears_them(heaps
         expected = np.flatnonzero(graph[row])
         assert sorted(found.index) == expected.tolist()
         np.testing.assert_allclose(found.similarity, graph[row, found.index], rtol=1e-6)
-        loudness = graph[row] / np.sqrt(degree[row] * degree)
-        np.testing.assert_allclose(found.weight, loudness[found.index] / loudness.sum(), rtol=1e-6)
+        weights = graph[row] / np.sqrt(degree[row] * degree)
+        np.testing.assert_allclose(found.weight, weights[found.index] / weights.sum(), rtol=1e-6)
         assert found.weight.is_monotonic_decreasing
         np.testing.assert_allclose(found.label_score, scores[found.index])
         same = heaps.labels[found.index] == heaps.labels[row]
-        assert found.speaks.tolist() == np.where(same, "for", "against").tolist()
+        assert found.position.tolist() == np.where(same, "agrees", "disagrees").tolist()
         assert found.given_label.tolist() == heaps.labels_as_written()[found.index].tolist()
 
 
-def test_the_wrong_ones_hear_more_against_than_for(heaps: NoisyDataset, wrong_rows: list[int]) -> None:
+def test_neighbors_of_wrong_labels_mostly_disagree(heaps: NoisyDataset, wrong_rows: list[int]) -> None:
     result = audit(heaps, n_neighbors=6)
     for row in wrong_rows:
-        told = result.explain(row)
-        assert told.weight_against > 0.7 > told.weight_for
-        assert told.weight_for + told.weight_against == pytest.approx(1)
-        assert told.votes.index[0] == told.predicted_label != told.given_label
-        assert told.votes.weight.sum() == pytest.approx(1)
-        assert told.votes.n_neighbors.sum() == len(told.neighbors)
-        assert f"Sample sample-{row} is labeled '{told.given_label}'" in str(told)
-        assert f"say '{told.predicted_label}'" in str(told)
+        found = result.explain(row)
+        assert found.weight_disagreeing > 0.7 > found.weight_agreeing
+        assert found.weight_agreeing + found.weight_disagreeing == pytest.approx(1)
+        assert found.votes.index[0] == found.predicted_label != found.given_label
+        assert found.votes.weight.sum() == pytest.approx(1)
+        assert found.votes.n_neighbors.sum() == len(found.neighbors)
+        assert f"Sample sample-{row} is labeled '{found.given_label}'" in str(found)
+        assert f"labeled '{found.predicted_label}'" in str(found)
 
 
 def test_a_sample_is_found_by_row_and_by_id(heaps: NoisyDataset) -> None:
@@ -64,40 +64,54 @@ def test_a_sample_that_does_not_exist_is_refused(heaps: NoisyDataset, sample: ob
         audit(heaps, n_neighbors=6).explain(sample)  # type: ignore[arg-type]
 
 
-def test_neighbors_without_label_are_silent_and_speak_about_the_prediction(heaps: NoisyDataset) -> None:
+def test_without_a_given_label_neighbors_are_compared_with_the_prediction(
+    heaps: NoisyDataset,
+) -> None:
     labels = heaps.labels.copy()
     labels[[0, 1, 2]] = -1
     result = audit(heaps.with_labels(labels), n_neighbors=19)
-    told = result.explain(0)
-    assert told.given_label is None
-    assert np.isnan(told.label_score)
-    assert set(told.neighbors.loc[[1, 2], "speaks"]) == {"silent"}
-    assert told.predicted_label == "left"
-    assert told.weight_for > 0.5
-    assert "has no label; 'left' is the most probable" in str(told)
-    assert told.votes.n_neighbors.sum() == len(told.neighbors) - 2
+    found = result.explain(0)
+    assert found.given_label is None
+    assert np.isnan(found.label_score)
+    assert set(found.neighbors.loc[[1, 2], "position"]) == {"no label"}
+    assert found.predicted_label == "left"
+    assert found.weight_agreeing > 0.5
+    assert "has no label; 'left' is the most probable" in str(found)
+    assert found.votes.n_neighbors.sum() == len(found.neighbors) - 2
 
 
-def test_votes_are_explained_by_those_who_voted(heaps: NoisyDataset) -> None:
+def test_votes_are_explained_by_the_neighbors_that_voted(heaps: NoisyDataset) -> None:
     result = audit(heaps, estimator="knn-vote", n_neighbors=5)
     unit = heaps.features / np.linalg.norm(heaps.features, axis=1, keepdims=True)
     cosines = unit @ unit.T
     np.fill_diagonal(cosines, -np.inf)
     for row in (3, 20):
-        told = result.explain(row)
+        found = result.explain(row)
         nearest = np.argsort(-cosines[row])[:5]
-        assert sorted(told.neighbors.index) == sorted(nearest)
-        assert told.weight_for == pytest.approx(told.label_score, rel=1e-5)
+        assert sorted(found.neighbors.index) == sorted(nearest)
+        assert found.weight_agreeing == pytest.approx(found.label_score, rel=1e-5)
 
 
-def test_who_asks_nobody_can_name_nobody() -> None:
+def test_an_estimator_without_neighbors_cannot_explain() -> None:
     result = find_label_issues([0, 1], pred_probs=np.eye(2))
-    with pytest.raises(InvalidInputError, match="asked no neighbors"):
+    with pytest.raises(InvalidInputError, match="used no neighbors"):
         result.explain(0)
 
 
 def test_a_sample_without_neighbors_is_explained_as_such() -> None:
     features = np.array([[0.0, 0.0], [1, 0], [1, 0.1], [0, 1], [0.1, 1]])
-    told = find_label_issues([0, 0, 0, 1, 1], features, n_neighbors=2).explain(0)
-    assert told.neighbors.empty
-    assert str(told).endswith("It has no neighbors.")
+    found = find_label_issues([0, 0, 0, 1, 1], features, n_neighbors=2).explain(0)
+    assert found.neighbors.empty
+    assert str(found).endswith("It has no neighbors.")
+
+
+def test_the_default_estimator_is_explained_by_its_own_graph(heaps: NoisyDataset) -> None:
+    result = audit(heaps, n_neighbors=(5, 8))
+    neighborhood = result.estimator.neighborhood_
+    assert neighborhood is not None
+    for row in (0, 3, 25):
+        found = result.explain(row).neighbors
+        expected = neighborhood.of(row)
+        assert found.index.tolist() == expected.rows.tolist()
+        np.testing.assert_allclose(found.weight, expected.shares)
+        assert len(found) >= 5

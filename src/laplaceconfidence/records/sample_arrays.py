@@ -1,15 +1,16 @@
-"""An audit as arrays by row: what reports, reviews and exports compute with."""
+"""The samples of an audit as arrays in the order of the data: what reports, reviews and exports use."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
+from laplaceconfidence.auditing.explain import Position, neighbor_positions
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records.audit_run import AuditRun
@@ -21,34 +22,71 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Neighbor:
-    """A sample that was asked about another one."""
+    """A neighbor that the estimator used for a sample.
+
+    Parameters
+    ----------
+    row : int
+        Its row.
+    similarity : float
+        Its similarity to the sample.
+    weight : float
+        Its share of the weights of all neighbors of the sample.
+    position : {"agrees", "disagrees", "no label"}
+        Whether its label is that of the sample (the suggested one, where the sample has none).
+    """
 
     row: int
     similarity: float
-    weight: float  # its share of all that was said
+    weight: float
+    position: Position
 
 
 @dataclass(frozen=True, eq=False)
-class Judgments:
-    """The judged samples of an audit in the order of the data; labels as codes into ``class_names``."""
+class SampleArrays:
+    """The samples of an audit in the order of the data; labels are codes, indices into ``class_names``.
+
+    Parameters
+    ----------
+    run : AuditRun
+        The audit.
+    ids : ndarray of str of shape (n,)
+        Ids of the samples.
+    given : ndarray of int of shape (n,)
+        Given labels, MISSING where there is none.
+    suggested : ndarray of int of shape (n,)
+        The most probable labels.
+    probability : ndarray of shape (n,)
+        Probability of the suggested labels.
+    confidence : ndarray of shape (n,)
+        Probability that the given label is right, NaN where there is none.
+    flagged : ndarray of bool of shape (n,)
+        Which labels the audit flagged.
+    order : ndarray of int of shape (n,)
+        Rows, the least trustworthy label first.
+    sources : ndarray of str of shape (n,) or None
+        Texts or image paths.
+    """
 
     run: AuditRun
-    ids: NDArray[Any]  # (n,) texts
-    given: IntArray  # (n,) MISSING where no label was given
-    suggested: IntArray  # (n,)
-    probability: FloatArray  # (n,) of the suggested label
-    confidence: FloatArray  # (n,) that the given label is right, NaN where none was given
-    flagged: BoolArray  # (n,)
-    order: IntArray  # (n,) rows, the least trustworthy label first
-    sources: NDArray[Any] | None  # (n,) texts or image paths
+    ids: NDArray[Any]
+    given: IntArray
+    suggested: IntArray
+    probability: FloatArray
+    confidence: FloatArray
+    flagged: BoolArray
+    order: IntArray
+    sources: NDArray[Any] | None
 
     @classmethod
-    def of(cls, run: AuditRun) -> Judgments:
+    def of(cls, run: AuditRun) -> Self:
+        """Build the arrays from the tables of a run."""
         table = run.issues
         order = table.index.to_numpy().astype(np.int64)
         if not np.array_equal(np.sort(order), np.arange(len(order))):
             raise RunFolderError(
-                f"{run.folder / 'issues.parquet'} does not list every row once: it is damaged."
+                f"{run.folder / 'issues.parquet'} does not list every row once: it is damaged. "
+                "Run the audit again."
             )
         by_row = table.sort_index()
         column = {"image": "path", "text": "text"}.get(run.record.source_kind or "")
@@ -72,27 +110,29 @@ class Judgments:
 
     @property
     def class_names(self) -> tuple[str, ...]:
+        """tuple of str: names of the classes, in the order of their codes."""
         return self.run.record.class_names
 
     @property
     def is_labeled(self) -> BoolArray:
+        """ndarray of bool of shape (n,): whether the sample has a given label."""
         labeled: BoolArray = self.given != MISSING
         return labeled
 
     @cached_property
     def suspects(self) -> IntArray:
-        """Rows of the flagged labels, worst first."""
+        """ndarray of int: rows of the flagged labels, worst first."""
         return self.order[self.flagged[self.order]]
 
     @cached_property
     def expected_precision(self) -> float:
-        """Share of the flagged labels that are wrong if confidences are taken at their word."""
-        doubts = 1 - self.confidence[self.flagged]
-        return float(doubts.mean()) if len(doubts) else float("nan")
+        """float: share of the flagged labels that is expected to be wrong, by their confidences."""
+        confidences = self.confidence[self.flagged]
+        return float(1 - confidences.mean()) if len(confidences) else float("nan")
 
     @cached_property
     def random_order(self) -> IntArray:
-        """Labeled rows in an order drawn at random, the same for every reading of a run.
+        """ndarray of int: labeled rows in random order, the same every time a run is read.
 
         Where the audit drew a sample for review, it comes first.
         """
@@ -101,7 +141,7 @@ class Judgments:
         if len(set(sample)) < len(sample) or not labeled.issuperset(sample):
             raise RunFolderError(
                 f"{self.run.folder}: 'review_sample' of audit.json must list different rows with a label: "
-                "the run is damaged, make it again."
+                "the run is damaged. Run the audit again."
             )
         return sample_first(self.given, sample)
 
@@ -110,18 +150,24 @@ class Judgments:
         return None if code == MISSING else self.class_names[code]
 
     def top_classes(self, row: int) -> list[tuple[int, float]]:
-        """The most probable classes with their probabilities, best first."""
-        seen = self.run.evidence
-        codes, probabilities = seen["top_classes"].iloc[row], seen["top_probabilities"].iloc[row]
+        """The most probable classes (codes) of a sample with their probabilities, best first."""
+        evidence = self.run.evidence
+        codes, probabilities = evidence["top_classes"].iloc[row], evidence["top_probabilities"].iloc[row]
         return [(int(code), float(p)) for code, p in zip(codes, probabilities, strict=True)]
 
     def neighbors(self, row: int, most: int) -> list[Neighbor]:
-        """The neighbors heard most, the loudest first; none where the estimator asks no neighbors."""
-        seen = self.run.evidence
-        if "neighbors" not in seen.columns:
+        """At most ``most`` neighbors of a sample, the largest weight first; none where none were used."""
+        evidence = self.run.evidence
+        if "neighbors" not in evidence.columns:
             return []
-        columns = (seen[name].iloc[row][:most] for name in ("neighbors", "similarities", "weights"))
-        return [Neighbor(int(r), float(s), float(w)) for r, s, w in zip(*columns, strict=True)]
+        rows, similarities, weights = (
+            evidence[name].iloc[row][:most] for name in ("neighbors", "similarities", "weights")
+        )
+        positions = neighbor_positions(
+            self.given[rows], given=int(self.given[row]), suggested=int(self.suggested[row])
+        )
+        found = zip(rows, similarities, weights, positions, strict=True)
+        return [Neighbor(int(r), float(s), float(w), position) for r, s, w, position in found]
 
 
 def _codes(labels: pd.Series[Any], run: AuditRun) -> IntArray:

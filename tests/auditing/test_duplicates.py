@@ -1,4 +1,4 @@
-"""Copies: exact ones always, near ones without false alarms, in sets, with labels that differ or not."""
+"""Copies within a set and across two sets: exact ones always, near ones without false alarms."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.datasets import load_digits
 
-from laplaceconfidence.auditing.closeness import copy_share, find_closest, intrinsic_dimension
-from laplaceconfidence.auditing.equal_rows import groups_of_equal_rows
-from laplaceconfidence.auditing.near_duplicates import NearDuplicates, conflicting, find_near_duplicates
+from laplaceconfidence.auditing.closeness import Closest, copy_share, distances_to, find_closest
+from laplaceconfidence.auditing.duplicates import (
+    Leakage,
+    NearDuplicates,
+    conflicting,
+    find_leakage,
+    find_near_duplicates,
+    groups_of_equal_rows,
+)
+from laplaceconfidence.features.scale import unit_length
 
 odd_features = hnp.arrays(
     st.sampled_from([np.float32, np.float64]),
@@ -27,11 +34,6 @@ def flat(n: int, m: int, width: int = 40, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     axes = np.linalg.qr(rng.normal(size=(width, m + 1)))[0].T
     return 5 * axes[-1] + rng.uniform(-1, 1, size=(n, m)) @ axes[:-1]
-
-
-@pytest.mark.parametrize("m", [1, 2, 4, 8])
-def test_the_dimension_of_evenly_spread_points_is_recovered(m: int) -> None:
-    assert intrinsic_dimension(find_closest(flat(4000, m)).distances) == pytest.approx(m, rel=0.2)
 
 
 @pytest.mark.parametrize("m", [1, 2, 5, 15, 30])
@@ -68,8 +70,9 @@ def test_digits_have_no_copies_and_planted_ones_are_found() -> None:
 def test_equal_rows_are_found_though_the_search_missed_them() -> None:
     features = flat(200, 5)
     features[[40, 90, 150]] = features[7]
-    closest = find_closest(features, np.repeat((np.arange(200)[:, None] + np.arange(1, 11)) % 200, 1, axis=1))
-    found = find_near_duplicates(features, closest)
+    missed = (np.arange(200)[:, None] + np.arange(1, 11)) % 200
+    unit = unit_length(features)
+    found = find_near_duplicates(features, Closest(missed, np.sort(distances_to(unit, unit, missed), axis=1)))
     members = np.array([7, 40, 90, 150])
     assert np.unique(found.set_of[members]).size == 1
     assert (found.scores[members] == 0).all()
@@ -156,3 +159,65 @@ def test_groups_are_those_of_a_comparison_of_all_pairs(features: np.ndarray) -> 
     groups = groups_of_equal_rows(features)
     equal = (features[:, None] == features[None]).all(axis=2)
     np.testing.assert_array_equal(groups[:, None] == groups[None], equal)
+
+
+def leakage(train: np.ndarray, test: np.ndarray) -> Leakage:
+    return find_leakage(train, test, find_closest(train))
+
+
+def halves() -> tuple[np.ndarray, np.ndarray]:
+    features = load_digits().data
+    return features[:1200], features[1200:].copy()
+
+
+def test_two_halves_of_the_digits_do_not_leak() -> None:
+    found = leakage(*halves())
+    assert not found.flagged.any()
+    assert (found.other_copy_of == -1).all()
+
+
+def test_planted_copies_are_found_on_both_sides() -> None:
+    train, test = halves()
+    test[:10] = train[100:110]
+    test[10:20] = train[200:210] + np.random.default_rng(0).normal(scale=0.3, size=(10, 64))
+    found = leakage(train, test)
+    leaked = np.r_[100:110, 200:210]
+    assert np.flatnonzero(found.flagged).tolist() == leaked.tolist()
+    np.testing.assert_array_equal(found.copy_of[leaked], np.arange(20))
+    np.testing.assert_array_equal(found.other_copy_of[:20], leaked)
+    assert (found.other_copy_of[20:] == -1).all()
+    assert (found.scores[100:110] == 0).all()
+    assert (found.scores[200:210] < 0.5).all()
+    assert (np.delete(found.scores, leaked) >= 0.5).all()
+
+
+def test_precision_does_not_hide_equal_rows() -> None:
+    train, test = halves()
+    test[3] = train[5]
+    assert leakage(train.astype(np.float32), test).scores[5] == 0
+    assert leakage(train, test.astype(np.float32)).scores[5] == 0
+
+
+def test_every_copy_of_one_test_sample_is_flagged() -> None:
+    train, test = halves()
+    train[:30] = test[0]
+    found = leakage(train, test)
+    assert np.flatnonzero(found.flagged).tolist() == list(range(30))
+    assert (found.copy_of[:30] == 0).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data(), st.integers(1, 3))
+def test_leakage_of_odd_data_has_scores_between_0_and_1(data: st.DataObject, width: int) -> None:
+    elements = st.sampled_from([0.0, -0.0, 1.0, 2.0, -1.0, 1e-20, 1e20])
+    train, test = (
+        data.draw(hnp.arrays(np.float64, (data.draw(st.integers(1, 25)), width), elements=elements))
+        for _ in range(2)
+    )
+    found = leakage(train, test)
+    assert ((found.scores >= 0) & (found.scores <= 1)).all()
+    equal = (train[:, None] == test[None]).all(axis=2)
+    assert (found.scores[equal.any(axis=1)] == 0).all()
+    assert found.flagged[equal.any(axis=1)].all()
+    assert (found.other_copy_of[equal.any(axis=0)] >= 0).all()
+    np.testing.assert_array_equal(found.flagged, found.copy_of >= 0)

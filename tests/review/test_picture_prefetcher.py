@@ -1,8 +1,8 @@
-"""Pictures are made ahead, one after the other, and only those that are still wanted."""
+"""Pictures are made before they are requested, one by one, and only those of the latest request."""
 
 import threading
 
-from laplaceconfidence.review.pictures_ahead import PicturesAhead
+from laplaceconfidence.review.server import PicturePrefetcher
 
 
 class Maker:
@@ -24,25 +24,25 @@ class Maker:
             raise FileNotFoundError("gone in the meantime")
 
 
-def test_the_latest_wish_replaces_what_is_not_begun_and_a_lost_file_ends_nothing() -> None:
+def test_the_latest_request_replaces_what_is_not_begun_and_a_lost_file_ends_nothing() -> None:
     maker = Maker()
-    ahead = PicturesAhead(maker)
-    ahead.want([1, 2, 3])
+    prefetcher = PicturePrefetcher(maker)
+    prefetcher.prefetch([1, 2, 3])
     assert maker.has_begun.wait(20)
-    ahead.want([7, 9])
+    prefetcher.prefetch([7, 9])
     maker.may_go_on.set()
     assert maker.is_done.wait(20)
     assert maker.made == [1, 7, 9]
 
 
-def test_the_thread_ends_when_nothing_is_wanted_and_another_begins_later() -> None:
+def test_the_thread_ends_when_nothing_is_requested_and_another_begins_later() -> None:
     maker = Maker()
     maker.may_go_on.set()
-    ahead = PicturesAhead(maker)
-    ahead.want([9])
+    prefetcher = PicturePrefetcher(maker)
+    prefetcher.prefetch([9])
     assert maker.is_done.wait(20)
     maker.is_done.clear()
-    ahead.want([])
-    ahead.want([4, 9])
+    prefetcher.prefetch([])
+    prefetcher.prefetch([4, 9])
     assert maker.is_done.wait(20)
     assert maker.made == [9, 4, 9]

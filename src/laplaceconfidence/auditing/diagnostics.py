@@ -1,0 +1,103 @@
+"""What is reported about how a result was computed: by the estimator itself, and by the installed packages.
+
+``ConfidenceEstimator`` says what every estimator must provide. Everything here is optional, and this module
+is the only one that knows the names of the fitted attributes.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Protocol, runtime_checkable
+
+from laplaceconfidence.confidence.protocol import ConfidenceEstimator
+
+PACKAGES = ("laplaceconfidence", "numpy", "scipy", "scikit-learn", "faiss-cpu", "pandas", "pyarrow")
+
+
+@runtime_checkable
+class EstimatesPrecision(Protocol):
+    """An estimator whose confidences are calibrated, so that a precision can be requested."""
+
+    def threshold_for(self, precision: float = 0.95) -> float:
+        """The confidence below which this share of the labels is expected to be wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class FitDiagnostics:
+    """What a fitted estimator reports about its fit; None for what it does not report.
+
+    Parameters
+    ----------
+    noise_rate : float, optional
+        Expected share of wrong labels (``noise_rate_``).
+    noise_rate_bracket : tuple of float, optional
+        Optimistic and pessimistic noise rate (``noise_rate_bracket_``).
+    search : {"exact", "ivf"}, optional
+        How the neighbors were searched (``search_``).
+    n_neighbors : int, optional
+        Neighbors per sample that were searched (``n_neighbors_``).
+    recall : float, optional
+        Share of the true neighbors that the search found, measured on a sample (``recall_``).
+    n_iter : int, optional
+        Iterations of the solver (``n_iter_``).
+    residual : float, optional
+        Largest relative residual of the solution (``residual_``).
+    converged : bool, optional
+        Whether the solver reached its tolerance (``converged_``).
+    energy : tuple of float, optional
+        Laplacian energy of the given labels and of the solution (``energy_``).
+    """
+
+    noise_rate: float | None = None
+    noise_rate_bracket: tuple[float, float] | None = None
+    search: str | None = None
+    n_neighbors: int | None = None
+    recall: float | None = None
+    n_iter: int | None = None
+    residual: float | None = None
+    converged: bool | None = None
+    energy: tuple[float, float] | None = None
+
+
+def fit_diagnostics(estimator: ConfidenceEstimator) -> FitDiagnostics:
+    """Collect what a fitted estimator reports about its fit."""
+    # RefinedCrossEntropy solves on a graph by a LaplaceConfidence of its own.
+    solver = getattr(estimator, "laplace_", estimator)
+
+    def reported(source: Any, name: str, kind: type) -> Any:
+        value = getattr(source, name, None)
+        return None if value is None else kind(value)
+
+    def pair(source: Any, name: str) -> tuple[float, float] | None:
+        value = getattr(source, name, None)
+        return None if value is None else (float(value[0]), float(value[1]))
+
+    return FitDiagnostics(
+        noise_rate=reported(estimator, "noise_rate_", float),
+        noise_rate_bracket=pair(estimator, "noise_rate_bracket_"),
+        search=reported(solver, "search_", str),
+        n_neighbors=reported(solver, "n_neighbors_", int),
+        recall=reported(solver, "recall_", float),
+        n_iter=reported(solver, "n_iter_", int),
+        residual=reported(solver, "residual_", float),
+        converged=reported(solver, "converged_", bool),
+        energy=pair(solver, "energy_"),
+    )
+
+
+def estimator_settings(estimator: Any) -> dict[str, Any]:
+    """The parameters of an estimator; none for one that does not follow scikit-learn's ``get_params``."""
+    return dict(estimator.get_params()) if hasattr(estimator, "get_params") else {}
+
+
+def installed_versions() -> dict[str, str]:
+    """Versions of Python, of this package, and of the packages that its numbers depend on."""
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:  # faiss from conda, for example, has no metadata under this name
+            versions[package] = "unknown"
+    return versions

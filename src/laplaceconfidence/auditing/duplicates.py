@@ -1,0 +1,286 @@
+"""Samples that are there more than once: copies within a data set, and copies of the samples of another set.
+
+The reach of a sample is its distance to the last of its nearest others. Whether a pair are copies depends on
+their distance as a share of their reach: this means the same in dense and in sparse regions. Equal rows are
+found by their hashes, even if a search missed them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, sized_row_blocks
+from laplaceconfidence.auditing.closeness import (
+    LARGEST_SHARE,
+    N_CLOSEST,
+    NONE,
+    Closest,
+    copy_share,
+    distances_to,
+)
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.features.scale import unit_length
+from laplaceconfidence.graph.neighbors import nearest_among
+from laplaceconfidence.validation import must_be
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NearDuplicates:
+    """Which samples are copies of each other.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        0 for an exact copy, 0.5 at the limit, toward 1 for a sample like no other.
+    flagged : ndarray of shape (n,)
+        Whether the sample has a copy.
+    copy_of : ndarray of shape (n,)
+        Row of the nearest copy, -1 where there is none.
+    set_of : ndarray of shape (n,)
+        Number of the set of copies, in the order of their first rows; -1 for none.
+    """
+
+    scores: FloatArray
+    flagged: BoolArray
+    copy_of: IntArray
+    set_of: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leakage:
+    """Which samples of a set are copies of samples of another set.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        0 for an exact copy, 0.5 at the limit, 1 where no sample of the other set is near.
+    flagged : ndarray of shape (n,)
+        Whether the sample has a copy in the other set.
+    copy_of : ndarray of shape (n,)
+        Row of that copy in the other set, -1 where there is none.
+    other_copy_of : ndarray of shape (m,)
+        For the samples of the other set: row of the nearest copy in this one, or -1.
+    """
+
+    scores: FloatArray
+    flagged: BoolArray
+    copy_of: IntArray
+    other_copy_of: IntArray
+
+
+def find_near_duplicates(features: FloatArray, closest: Closest) -> NearDuplicates:
+    """Find pairs that are far nearer to each other than both are to their neighbors.
+
+    Equal rows are always found. Other pairs are copies if their distance is within a share of the reach of
+    both (``copy_share``), and if their features, taken as they are and not as directions, are close as well.
+    """
+    n = len(features)
+    limit = copy_share(closest)
+    shares = _shares_of_reach(closest.distances, closest.reach[:, None], closest.reach[closest.rows])
+    shares[closest.rows == NONE] = 1
+    first, which = np.nonzero(shares < limit)
+    second = closest.rows[first, which]
+    plain = _PlainFeatures(features, features, closest.rows)
+    plain_shares = _shares_of_reach(plain.distances(first, second), plain.reach(first), plain.reach(second))
+    copies = plain_shares < LARGEST_SHARE
+    shares[first[~copies], which[~copies]] = 1
+    equal_first, equal_second = _pairs_within(groups_of_equal_rows(features))
+    pairs = _Pairs(
+        np.concatenate([equal_first, first[copies]]),
+        np.concatenate([equal_second, second[copies]]),
+        np.concatenate([np.zeros(len(equal_first)), shares[first, which][copies]]),
+    )
+    nearest = shares.min(axis=1)
+    for ends in (pairs.first, pairs.second):
+        np.minimum.at(nearest, ends, pairs.shares)
+    copy_of = pairs.nearest_partners(n)
+    return NearDuplicates(_share_scores(nearest, limit), copy_of != NONE, copy_of, _sets(n, pairs))
+
+
+def find_leakage(
+    features: FloatArray, other_features: FloatArray, closest: Closest, *, n_jobs: int | None = None
+) -> Leakage:
+    """Find pairs across two sets that are far nearer than the samples of the first set are to each other.
+
+    ``closest`` are the nearest others within ``features``. The rule is that of near-duplicates: the distance
+    of a pair lies within a share of the reach of both, among the samples of the first set. Equal rows are
+    always found.
+    """
+    if other_features.shape[1] != features.shape[1]:
+        rule = f"described by the {features.shape[1]} features of the audited set"
+        raise must_be("test", rule, f"{other_features.shape[1]} features")
+    n, m = len(features), len(other_features)
+    unit, other_unit = unit_length(features), unit_length(other_features.astype(features.dtype, copy=False))
+    found = nearest_among(other_unit, unit, min(N_CLOSEST, n), n_jobs=n_jobs)[0]
+    distances = distances_to(other_unit, unit, found)
+    limit = copy_share(closest)
+    shares = _shares_of_reach(distances, distances.max(axis=1)[:, None], closest.reach[found])
+    other, which = np.nonzero(shares < limit)
+    row = found[other, which]
+    across = _PlainFeatures(other_features, features, found)
+    within = _PlainFeatures(features, features, closest.rows)
+    plain_shares = _shares_of_reach(across.distances(other, row), across.reach(other), within.reach(row))
+    copies = plain_shares < LARGEST_SHARE
+    shares[other[~copies], which[~copies]] = 1
+    equal_row, equal_other = _equal_across(groups_of_equal_rows(features, other_features), n)
+    pairs = _Pairs(
+        np.concatenate([equal_row, row[copies]]),
+        n + np.concatenate([equal_other, other[copies]]),
+        np.concatenate([np.zeros(len(equal_row)), shares[other, which][copies]]),
+    )
+    nearest = np.ones(n)
+    np.minimum.at(nearest, found.ravel(), shares.ravel())
+    nearest[equal_row] = 0
+    partners = pairs.nearest_partners(n + m)
+    copy_of = np.where(partners[:n] == NONE, NONE, partners[:n] - n)
+    return Leakage(_share_scores(nearest, limit), copy_of != NONE, copy_of, partners[n:])
+
+
+def conflicting(duplicates: NearDuplicates, labels: IntArray) -> BoolArray:
+    """Which labeled samples have a copy, in their set, with a different label."""
+    result = np.zeros(len(labels), dtype=bool)
+    labeled = np.flatnonzero((duplicates.set_of != NONE) & (labels != MISSING))
+    if len(labeled) == 0:
+        return result
+    sets, codes = duplicates.set_of[labeled], labels[labeled]
+    lowest = np.full(sets.max() + 1, np.iinfo(np.int64).max)
+    highest = np.full(sets.max() + 1, MISSING)
+    np.minimum.at(lowest, sets, codes)
+    np.maximum.at(highest, sets, codes)
+    result[labeled] = lowest[sets] != highest[sets]
+    return result
+
+
+def groups_of_equal_rows(features: FloatArray, more: FloatArray | None = None) -> IntArray:
+    """A number for every row of ``features``, and of ``more`` after them; equal rows have the same number.
+
+    Rows of different precision are compared in the lower one.
+    """
+    parts = [features] if more is None else [features, more]
+    precision = min((part.dtype for part in parts), key=lambda dtype: dtype.itemsize)
+    parts = [part.astype(precision, copy=False) for part in parts]
+    rows = parts[0] if more is None else np.concatenate(parts)
+    _, first, groups = np.unique(_hashes(rows), return_index=True, return_inverse=True)
+    groups = groups.astype(np.int64)
+    counts = np.bincount(groups)
+    shared = np.flatnonzero(counts[groups] > 1)
+    # Two different rows with one hash are next to impossible, but a copy is a claim that must be true.
+    for block in sized_row_blocks(len(shared), rows.shape[1]):
+        some = shared[block]
+        differing = some[(rows[some] != rows[first[groups[some]]]).any(axis=1)]
+        groups[differing] = len(counts) + differing
+    return groups
+
+
+def _hashes(rows: FloatArray) -> NDArray[np.uint64]:
+    """One hash per row: the sum of its words, each times a random odd number, modulo 2^64."""
+    word: Any = np.uint32 if rows.dtype.itemsize == 4 else np.uint64
+    factors = np.random.default_rng(0).integers(2**63, size=rows.shape[1], dtype=np.uint64) * 2 + 1
+    hashes = np.empty(len(rows), dtype=np.uint64)
+    for block in sized_row_blocks(*rows.shape):
+        some = rows[block] + rows.dtype.type(0)  # -0 becomes 0
+        words = np.ascontiguousarray(some).view(word).astype(np.uint64)
+        words ^= words >> np.uint64(29)  # round numbers differ in their upper bits only
+        hashes[block] = (words * factors).sum(axis=1, dtype=np.uint64)
+    return hashes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """Pairs of copies, and the share of their reach that lies between them."""
+
+    first: IntArray
+    second: IntArray
+    shares: FloatArray
+
+    def nearest_partners(self, n: int) -> IntArray:
+        """The other end of each sample's nearest pair, the lowest of equally near ones; -1 for none."""
+        ends = np.concatenate([self.first, self.second])
+        others = np.concatenate([self.second, self.first])
+        order = np.lexsort((others, np.tile(self.shares, 2), ends))
+        with_copy, at = np.unique(ends[order], return_index=True)
+        partners = np.full(n, NONE)
+        partners[with_copy] = others[order[at]]
+        return partners
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PlainFeatures:
+    """Features as they are, not as directions: (1, 1) and (2, 2) have one direction and are different."""
+
+    features: FloatArray
+    others: FloatArray  # what the neighbors are rows of: the same features, or another set's
+    neighbors: IntArray  # (n, r) the nearest among the others, -1 where fewer are known
+
+    def distances(self, rows: IntArray, others: IntArray) -> FloatArray:
+        """Distance of each of ``rows`` to the one of ``others`` at the same position."""
+        result = np.empty(len(rows))
+        for some in sized_row_blocks(len(rows), self.features.shape[1]):
+            here, there = self.features[rows[some]], self.others[others[some]]
+            # Divided first: squares of huge and tiny numbers must stay representable.
+            largest = max(float(np.abs(here).max()), float(np.abs(there).max())) or 1.0
+            result[some] = (
+                np.linalg.norm((here / largest - there / largest).astype(np.float64), axis=1) * largest
+            )
+        return result
+
+    def reach(self, rows: IntArray) -> FloatArray:
+        """Largest distance of each of ``rows`` to its neighbors; infinite where fewer are known."""
+        distinct, which = np.unique(rows, return_inverse=True)
+        reach = np.zeros(len(distinct))
+        for neighbors in self.neighbors[distinct].T:
+            known = neighbors != NONE
+            reach[~known] = np.inf
+            reach[known] = np.maximum(reach[known], self.distances(distinct[known], neighbors[known]))
+        return reach[which]
+
+
+def _shares_of_reach(distances: FloatArray, own: FloatArray, theirs: FloatArray) -> FloatArray:
+    """Distances over the smaller reach of both ends, at most 1; 1 where that reach is 0."""
+    smaller = np.minimum(own, theirs)
+    return np.minimum(np.divide(distances, smaller, out=np.ones_like(distances), where=smaller > 0), 1)
+
+
+def _share_scores(shares: FloatArray, limit: float) -> FloatArray:
+    """0 for an exact copy, 0.5 for a share at the limit, 1 where nothing is nearer than usual."""
+    power = np.log(0.5) / np.log(limit) if limit > 0 else 0.0
+    return np.where(shares > 0, np.power(shares, power), 0.0)
+
+
+def _pairs_within(groups: IntArray) -> tuple[IntArray, IntArray]:
+    """Successive members of every group: enough pairs to join all of them."""
+    order = np.argsort(groups, kind="stable")
+    same = groups[order[1:]] == groups[order[:-1]]
+    return order[:-1][same], order[1:][same]
+
+
+def _equal_across(groups: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """Pairs of one of the first n rows and an equal one of the rest; each row with a copy is in some pair."""
+    here, there = groups[:n], groups[n:]
+    shared, first_here, first_there = np.intersect1d(here, there, return_indices=True)
+    rows, others = (np.flatnonzero(np.isin(part, shared)) for part in (here, there))
+    return (
+        np.concatenate([rows, first_here[np.searchsorted(shared, there[others])]]),
+        np.concatenate([first_there[np.searchsorted(shared, here[rows])], others]),
+    )
+
+
+def _sets(n: int, pairs: _Pairs) -> IntArray:
+    """Number of the set each sample is in, counted in the order of the sets' first rows; -1 for none."""
+    edges = sparse.coo_array(
+        (np.ones(len(pairs.first), dtype=bool), (pairs.first, pairs.second)), shape=(n, n)
+    )
+    component: IntArray = connected_components(edges, directed=False)[1].astype(np.int64)
+    in_set = np.bincount(component)[component] > 1
+    result = np.full(n, NONE)
+    found, first_rows, which = np.unique(component[in_set], return_index=True, return_inverse=True)
+    place = np.empty(len(found), dtype=np.int64)
+    place[np.argsort(first_rows)] = np.arange(len(found))
+    result[in_set] = place[which]
+    return result

@@ -1,0 +1,233 @@
+"""Which estimator is fitted, and the arguments of its ``fit``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from laplaceconfidence.arrays import FloatArray
+from laplaceconfidence.auditing.diagnostics import estimator_settings
+from laplaceconfidence.confidence.inputs import at_given_labels
+from laplaceconfidence.confidence.probabilities import check_probabilities
+from laplaceconfidence.confidence.protocol import ConfidenceEstimator
+from laplaceconfidence.confidence.registry import ESTIMATORS
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.validation import must_be
+
+FOR_FEATURES = "noise-aware"
+FOR_PROBABILITIES = "normalized-margin"
+
+# The loss of a label with a probability of 0 is infinite, and that of a probability near 0 would leave all
+# other losses next to no room on the scale on which mixtures are fitted.
+LEAST_PROBABILITY = 1e-6
+
+
+# What ``ConfidenceEstimator`` promises of a fitted estimator.
+FITTED = ("classes_", "confidence_", "label_distributions_", "neighborhood_")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FitRequest:
+    """An estimator that is ready to be fitted, and the arguments of its ``fit``.
+
+    Parameters
+    ----------
+    estimator : ConfidenceEstimator
+        Not fitted yet.
+    name : str
+        The name it was requested by, or the name of its class.
+    X : array or None
+        Features, class probabilities or losses, whatever the estimator takes.
+    y : ndarray of shape (n,)
+        Labels as the user writes them, None where there is none.
+    fit_arguments : dict
+        Further arguments of ``fit``.
+    pred_probs : ndarray of shape (n, C), optional
+        Class probabilities, where the estimator itself returns no distribution.
+    X_name : str, default="features"
+        What the caller calls ``X``.
+    """
+
+    estimator: ConfidenceEstimator
+    name: str
+    X: Any
+    y: NDArray[Any]
+    fit_arguments: dict[str, Any] = field(default_factory=dict)
+    pred_probs: FloatArray | None = None
+    X_name: str = "features"
+
+    @property
+    def brings_graph(self) -> bool:
+        """bool: whether the neighbors come from a graph of the caller, not from a search of the features."""
+        return "knn_graph" in self.fit_arguments
+
+    def fit(self) -> ConfidenceEstimator:
+        """Fit the estimator; errors name the parameters that the caller used."""
+        with _callers_parameter_names(self.X_name):
+            fitted = self.estimator.fit(self.X, self.y, **self.fit_arguments)
+        present = {*vars(fitted), *dir(type(fitted))}
+        if lacking := [attribute for attribute in FITTED if attribute not in present]:
+            rule = f"one whose fit sets {', '.join(FITTED)}"
+            raise must_be("estimator", rule, f"{self.name} without {', '.join(lacking)}")
+        return fitted
+
+
+def build_fit_request(
+    dataset: NoisyDataset,
+    *,
+    estimator: Any = None,
+    pred_probs: Any = None,
+    knn_graph: Any = None,
+    random_state: Any = None,
+    settings: dict[str, Any],
+) -> FitRequest:
+    """Choose the estimator and collect the arguments of its ``fit``.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        Labels and features.
+    estimator : str or ConfidenceEstimator, optional
+        A name, or an estimator of which a copy is made; None chooses one by what is given.
+    pred_probs : array-like of shape (n, C), optional
+        Class probabilities.
+    knn_graph : sparse matrix of shape (n, n), optional
+        A neighbor graph in place of one made from the features.
+    random_state : int or None, optional
+        Seed of the estimator.
+    settings : dict
+        Settings of an estimator that is given by name.
+
+    Returns
+    -------
+    FitRequest
+
+    Raises
+    ------
+    InvalidInputError
+        If something is given that the estimator cannot use, or something that it needs is not.
+    """
+    if estimator is None:
+        estimator = default_estimator(dataset, pred_probs, knn_graph)
+    chosen, name = _instance(estimator, random_state, settings)
+    y = dataset.label_values()
+    _set_label_parameters(chosen, dataset)
+    if chosen.evidence == "features":
+        X, arguments = _arguments_by_features(chosen, name, dataset, pred_probs, knn_graph)
+        return FitRequest(chosen, name, X, y, arguments)
+    if knn_graph is not None:
+        rule = f"left out for {name!r}, which uses class probabilities"
+        raise must_be("knn_graph", rule, type(knn_graph).__name__)
+    if pred_probs is None:
+        rule = f"given for {name!r}, which uses class probabilities"
+        raise must_be("pred_probs", rule, None, "Out-of-fold probabilities, shape (n, C), are best.")
+    if chosen.evidence == "probabilities":
+        return FitRequest(chosen, name, pred_probs, y, X_name="pred_probs")
+    with _callers_parameter_names("pred_probs"):
+        probabilities, given = check_probabilities(
+            pred_probs, y, classes=dataset.class_values, missing_label=None
+        )
+    losses = -np.log(np.maximum(at_given_labels(probabilities, given.codes), LEAST_PROBABILITY))
+    return FitRequest(chosen, name, losses, y, pred_probs=probabilities, X_name="pred_probs")
+
+
+def default_estimator(dataset: NoisyDataset, pred_probs: Any, knn_graph: Any) -> str:
+    """The name of the default: "noise-aware", or "normalized-margin" where there are only probabilities."""
+    only_probabilities = pred_probs is not None and knn_graph is None and dataset.features is None
+    return FOR_PROBABILITIES if only_probabilities else FOR_FEATURES
+
+
+def _instance(estimator: Any, random_state: Any, settings: dict[str, Any]) -> tuple[ConfidenceEstimator, str]:
+    """A fresh estimator from its name and settings, or a copy of the one that was passed."""
+    if not isinstance(estimator, str):
+        if inspect.isclass(estimator) or not (hasattr(estimator, "fit") and hasattr(estimator, "evidence")):
+            raise must_be("estimator", "a name or a confidence estimator", estimator, _known_names())
+        name = type(estimator).__name__
+        if settings:
+            rule = f"left out where 'estimator' is an instance ({name})"
+            raise must_be(next(iter(settings)), rule, next(iter(settings.values())))
+        copy = clone(estimator) if hasattr(estimator, "get_params") else estimator
+        if random_state is not None:
+            if "random_state" not in estimator_settings(copy):
+                raise must_be("random_state", f"left out for {name}, which has no such setting", random_state)
+            copy.set_params(random_state=random_state)
+        return cast(ConfidenceEstimator, copy), name
+    if estimator not in ESTIMATORS:
+        raise must_be("estimator", "a known name", estimator, _known_names())
+    kind = ESTIMATORS[estimator]
+    accepted = [name for name in inspect.signature(kind).parameters if name not in SET_BY_AUDIT]
+    if unknown := [setting for setting in settings if setting not in accepted]:
+        listed = ", ".join(accepted) or "none"
+        rule = f"left out for {estimator!r}"
+        advice = f"The settings of {estimator!r}: {listed}."
+        others = [
+            name for name, other in ESTIMATORS.items() if unknown[0] in inspect.signature(other).parameters
+        ]
+        if others:
+            advice += f" For this one name the estimator: {', '.join(map(repr, others))}."
+        raise must_be(unknown[0], rule, settings[unknown[0]], advice)
+    chosen: Any = kind(**settings)
+    if random_state is not None and "random_state" in chosen.get_params():
+        chosen.set_params(random_state=random_state)
+    return cast(ConfidenceEstimator, chosen), estimator
+
+
+SET_BY_AUDIT = ("random_state", "missing_label")  # parameters of estimators that the audit itself sets
+
+
+def _set_label_parameters(estimator: Any, dataset: NoisyDataset) -> None:
+    """Missing labels are ``None`` by now, whatever they were; and every class has a column."""
+    settings = estimator_settings(estimator)
+    if "missing_label" in settings:
+        estimator.set_params(missing_label=None)
+    if "classes" in settings and settings["classes"] is None:
+        estimator.set_params(classes=dataset.class_values)
+
+
+def _arguments_by_features(
+    estimator: ConfidenceEstimator, name: str, dataset: NoisyDataset, pred_probs: Any, knn_graph: Any
+) -> tuple[FloatArray | None, dict[str, Any]]:
+    """Features, if there are any, and the further arguments that ``fit`` takes."""
+    more = {}
+    accepted = inspect.signature(estimator.fit).parameters
+    for parameter, value in (("knn_graph", knn_graph), ("pred_probs", pred_probs)):
+        if value is None:
+            continue
+        if parameter not in accepted:
+            rule = f"left out for {name!r}, which cannot use it"
+            raise must_be(parameter, rule, type(value).__name__)
+        more[parameter] = value
+    if dataset.features is None and not more:
+        raise InvalidInputError(_no_input(dataset))
+    return dataset.features, more
+
+
+def _no_input(dataset: NoisyDataset) -> str:
+    message = "An audit needs features, a 'knn_graph' or 'pred_probs' besides the labels."
+    if dataset.images is not None or dataset.source_kind == "image":
+        return f"{message} This data set has images: embed them with any network and pass the embeddings."
+    if dataset.source_kind == "text":
+        return f"{message} This data set has texts: embed them with any model and pass the embeddings."
+    return message
+
+
+def _known_names() -> str:
+    return "Known names: " + ", ".join(repr(name) for name in ESTIMATORS) + "."
+
+
+@contextmanager
+def _callers_parameter_names(X_name: str) -> Iterator[None]:
+    """Estimators call their arguments X and y; the caller of an audit used other names."""
+    try:
+        yield
+    except InvalidInputError as error:
+        message = str(error).replace("'X'", f"'{X_name}'").replace("'y'", "'labels'")
+        raise InvalidInputError(message) from error

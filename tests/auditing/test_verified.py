@@ -1,0 +1,76 @@
+"""Labels that a person has verified: certain themselves, and used for the others."""
+
+import numpy as np
+import pytest
+
+from audited_runs import noisy_blobs
+from laplaceconfidence import NoiseAwareConfidence, NoisyDataset, audit
+from laplaceconfidence.auditing.verified import draw_for_review
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.exceptions import InvalidInputError
+
+
+def test_verified_labels_are_certain() -> None:
+    features, given, true = noisy_blobs()
+    data = NoisyDataset.from_arrays(given, features)
+    result = audit(
+        data,
+        audited={0: int(true[0]), 1: int(given[1]), 2: None},
+        estimator="laplace",
+        n_neighbors=6,
+        alpha=0.9,
+    )
+    table = result.table
+    assert table.loc[[0, 1], "label_score"].tolist() == [1.0, 1.0]
+    assert table.loc[0, "given_label"] == table.loc[0, "predicted_label"] == true[0]
+    assert not table.loc[[0, 1, 2], "is_label_issue"].any()
+    assert np.isnan(table.loc[2, "label_score"])
+    assert data.labels[0] == given[0]
+
+
+def test_verified_labels_change_the_scores_of_their_neighbors() -> None:
+    rng = np.random.default_rng(0)
+    features = np.concatenate([rng.normal(size=(30, 2)) + 9, rng.normal(size=(30, 2)) - 9]).astype(np.float32)
+    labels = np.repeat([0, 1], 30)
+    labels[:14] = 1  # nearly half of the first cluster is mislabeled
+    before = audit(NoisyDataset.from_arrays(labels, features), estimator="laplace", n_neighbors=8, alpha=0.9)
+    after = audit(
+        NoisyDataset.from_arrays(labels, features),
+        audited=dict.fromkeys(range(7), 0),
+        estimator="laplace",
+        n_neighbors=8,
+        alpha=0.9,
+    )
+    rest = np.arange(7, 14)
+    assert after.table.loc[rest, "label_score"].mean() < before.table.loc[rest, "label_score"].mean()
+
+
+def test_an_estimator_that_learns_from_verified_labels_gets_them() -> None:
+    features, given, true = noisy_blobs(4)
+    data = NoisyDataset.from_arrays(given, features)
+    audited: dict[int, object] = {row: int(true[row]) for row in range(0, 60)}
+    result = audit(data, estimator=NoiseAwareConfidence(random_state=0), audited={**audited, 61: None})
+    assert (result.table.loc[list(audited), "label_score"] == 1).all()
+    assert (result.predicted == true)[62:].mean() > 0.9
+
+
+def test_labels_of_unknown_classes_and_rows_are_refused() -> None:
+    features, given, _ = noisy_blobs()
+    data = NoisyDataset.from_arrays(given, features)
+    for wrong in ({0: 7}, {90: 0}, {"0": 0}):
+        with pytest.raises(InvalidInputError, match="audited"):
+            audit(data, audited=wrong)  # type: ignore[arg-type]
+
+
+def test_the_draw_is_uniform() -> None:
+    labels = np.zeros(40, dtype=np.int64)
+    labels[:5] = MISSING
+    counts = np.zeros(40)
+    for seed in range(2_000):
+        rows = draw_for_review(labels, 7, seed=seed)
+        assert len(set(rows.tolist())) == 7
+        counts[rows] += 1
+    assert (counts[:5] == 0).all()
+    expected = 2_000 * 7 / 35
+    statistic = ((counts[5:] - expected) ** 2 / expected).sum()
+    assert statistic < 65  # chi square with 34 degrees of freedom: beyond in one of 1,000
