@@ -14,7 +14,7 @@ PAGES = sorted(path for path in TUTORIALS.glob("*.md") if path.stem != "index")
 def test_tutorial_runs(page: Path, tmp_path: Path) -> None:
     runner = Path(__file__).with_name("tutorial_pages.py")
     done = subprocess.run(
-        [sys.executable, runner, page], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        [sys.executable, runner, page], cwd=tmp_path, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr + done.stdout
     assert done.stdout.strip(), "the page prints nothing"
