@@ -72,8 +72,6 @@ def maps_note(run: TrainingRun) -> str:
             f"t-SNE of {learned}. This run had no warm-up on the labels as they were given to compare with; "
             "the report of another method's run has its own."
         )
-    if features.warm_up_rounds is None:
-        return f"t-SNE of the inputs as they are (no features were kept after the warm-up), and of {learned}."
     return (
         f"t-SNE of {learned}, for the same samples: on the left when it had only been trained on the labels "
         "as they were given, wrong ones included; on the right in the end."
@@ -114,6 +112,4 @@ def _write_names(axes: Axes, points: FloatArray, classes: StrArray, theme: Theme
 
 def _before(features: LearnedFeatures) -> str:
     rounds = features.warm_up_rounds
-    if rounds is None:
-        return "inputs before training"
     return f"after plain warm-up ({rounds} round{'' if rounds == 1 else 's'})"
