@@ -62,7 +62,7 @@ def test_a_folder_of_images_is_trained_on(run: Any, photos: Path, tmp_path: Path
     done = run("train", "photos", *QUICK, "--test", "new")
     assert done.exit_code == 0, done.stderr
     assert (
-        "24 samples of 2 classes; preset image-folder-tiny (selected by the shape of the data" in done.stderr
+        "24 samples of 2 classes; preset image-folder-tiny (selected for this data of the data" in done.stderr
     )
     assert "Round 3/3: loss " in done.stderr
     assert "validation" in done.stderr

@@ -135,7 +135,7 @@ class _Run:
         dataset, console, noise = self.data.train, notices(), self.preset.noise
         n_missing = int((dataset.labels == MISSING).sum())
         without = f", {n_missing:,} without a label" if n_missing else ""
-        why = self.preset.description if self.request.preset else "selected by the shape of the data"
+        why = self.preset.description if self.request.preset else "selected for this data"
         start = "Resuming the run" if is_resumed else "A run"
         console.print(
             f"{start} in [bold]{self.request.folder}[/bold]: {len(dataset):,} samples of "
