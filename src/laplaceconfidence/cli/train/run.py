@@ -91,7 +91,7 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
             with stage("reading"):
                 dataset = read_source(request.source, request.read_options)
             if preset is None or name is None:
-                name = automatic_preset_for(request.source, dataset, request.image_size)
+                name = automatic_preset_for(request.source, dataset, request.image_size, request.changes)
                 preset = request.load_preset(name)
             data = prepare(dataset, _wanted(request, preset))
             if team.is_first and request.overwrite:
