@@ -61,9 +61,7 @@ def test_a_folder_of_images_is_trained_on(run: Any, photos: Path, tmp_path: Path
     image_folder(tmp_path / "new", n=10, seed=1)
     done = run("train", "photos", *QUICK, "--test", "new")
     assert done.exit_code == 0, done.stderr
-    assert (
-        "24 samples of 2 classes; preset image-folder-tiny (selected by the shape of the data" in done.stderr
-    )
+    assert "24 samples of 2 classes; preset image-folder-tiny (selected for this data)" in done.stderr
     assert "Round 3/3: loss " in done.stderr
     assert "validation" in done.stderr
     assert ", confidence " in done.stderr
@@ -150,6 +148,18 @@ def test_images_of_different_sizes_need_a_size(run: Any, photos: Path, tmp_path:
     assert done.exit_code == 0, done.stderr
     settings = json.loads((tmp_path / "laplaceconfidence-train-photos/settings.json").read_text())
     assert settings["data"].startswith("20 samples of 3 x 6 x 6")
+
+
+def test_the_size_of_the_images_selects_the_preset(run: Any, tmp_path: Path) -> None:
+    image_folder(tmp_path / "photos", n=12, side=120)
+    words = ("--rounds", "1", "--device", "cpu", "--method", "cross_entropy")
+    for size, out in ((("--image-size", "20"), "option"), (("--set", "data.image_size=20"), "set")):
+        done = run("train", "photos", *words, *size, "--out", out)
+        assert done.exit_code == 0, done.stderr
+        assert "preset image-folder-small" in done.stderr
+    refused = run("train", "photos", *words, "--set", "validation_fraction=2", "--out", "large")
+    assert refused.exit_code == 2
+    assert "preset image-folder-large" in refused.stderr
 
 
 def test_a_folder_that_another_process_writes_to_is_left_alone(

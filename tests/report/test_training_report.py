@@ -96,15 +96,6 @@ def test_a_method_without_warm_up_has_one_map_and_says_why(folder: Path) -> None
     assert "no warm-up on the given labels to compare with" in html
 
 
-def test_runs_of_earlier_versions_are_mapped_from_their_inputs(folder: Path) -> None:
-    rng = np.random.default_rng(0)
-    before, after = rng.normal(size=(N, 60)), np.eye(3)[np.arange(N) % 3] + 0.1 * rng.normal(size=(N, 3))
-    np.savez(folder / "features.npz", rows=np.arange(N), before=before, after=after)
-    html = write_report(folder).path.read_text(encoding="utf-8")
-    assert "inputs before training and after training" in html
-    assert "no features were kept after the warm-up" in html
-
-
 def test_features_that_cannot_be_read_are_said_to_be_damaged(folder: Path) -> None:
     (folder / "features").mkdir()
     (folder / "features" / "after-training.npz").write_bytes(b"PK no archive")

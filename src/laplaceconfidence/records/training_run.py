@@ -39,10 +39,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnedFeatures:
-    """Features of some training samples after training, and what they were before it.
+    """Features of some training samples after training, and after the warm-up if the run had one.
 
-    ``before`` are features of a plainly trained network after ``warm_up_rounds``, or the raw inputs where
-    that is ``None``; it is ``None`` itself where the run had no plain training to compare with.
+    Attributes
+    ----------
+    rows : ndarray of shape (n_shown,)
+        Numbers of the samples.
+    after : ndarray of shape (n_shown, n_features)
+        Features after training.
+    before : ndarray of shape (n_shown, n_features) or None
+        Features after the warm-up.
+    warm_up_rounds : int or None
+        Rounds of the warm-up.
     """
 
     rows: IntArray

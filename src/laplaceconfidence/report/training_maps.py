@@ -69,8 +69,6 @@ def maps_note(run: TrainingRun) -> str:
     learned = "the inputs of the last layer of the network"
     if features.before is None:
         return f"t-SNE of {learned}. This run had no warm-up on the given labels to compare with."
-    if features.warm_up_rounds is None:
-        return f"t-SNE of the raw inputs (no features were kept after the warm-up), and of {learned}."
     return (
         f"t-SNE of {learned}, for the same samples: on the left after training on the given labels only, "
         "wrong ones included; on the right at the end."
@@ -111,6 +109,4 @@ def _write_names(axes: Axes, points: FloatArray, classes: StrArray, theme: Theme
 
 def _before(features: LearnedFeatures) -> str:
     rounds = features.warm_up_rounds
-    if rounds is None:
-        return "inputs before training"
     return f"after plain warm-up ({rounds} round{'' if rounds == 1 else 's'})"

@@ -102,9 +102,8 @@ def load_preset(
     -------
     Preset
     """
-    wanted: dict[str, Any] = {"training": dict(overrides or {}), "method": {"name": method} if method else {}}
-    for change in changes:
-        _change(wanted, change)
+    given = {"training": dict(overrides or {}), "method": {"name": method} if method else {}}
+    wanted = _merged(given, parse_changes(changes))
     content, where = _content(name), f"The preset {name!r}"
     _checked(content, where)  # before changes to it hide what is wrong
     before = content.get("method", {})
@@ -118,6 +117,14 @@ def load_preset(
             stacklevel=2,
         )
     return preset
+
+
+def parse_changes(changes: Iterable[str]) -> dict[str, Any]:
+    """The tables of a preset that changes such as "rounds=20" and "method.warmup=10" give."""
+    tables: dict[str, Any] = {}
+    for change in changes:
+        _change(tables, change)
+    return tables
 
 
 def _content(name: str, depth: int = 0) -> dict[str, Any]:

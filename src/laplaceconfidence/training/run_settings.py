@@ -15,6 +15,7 @@ from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.registry import build_method
 from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.presets import automatic_preset, load_preset
+from laplaceconfidence.training.sample_views import default_weak
 from laplaceconfidence.training.settings import TrainingSettings
 from laplaceconfidence.validation import check_real
 
@@ -30,8 +31,6 @@ AUTOMATIC = (
     "channels_last",
 )
 """Parameters of ``RobustClassifier`` that "auto" takes from the preset that suits the data."""
-
-_WHERE_THE_PRESET_HAS_NONE: dict[str, Any] = {"weak": "auto", "channels_last": False}  # "auto": by image size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +80,8 @@ def resolve_settings(parameters: Mapping[str, Any], data: TrainingData, seed: in
     resolved = dict(parameters)
     if open_ones := [name for name in AUTOMATIC if is_automatic(parameters[name])]:
         preset = load_preset(automatic_preset(data.samples.shape)).parameters()
-        resolved |= {name: preset.get(name, _WHERE_THE_PRESET_HAS_NONE.get(name)) for name in open_ones}
+        fallback = {"weak": default_weak(data.samples.shape), "channels_last": False}
+        resolved |= {name: preset.get(name, fallback.get(name)) for name in open_ones}
     own = {field.name for field in fields(TrainingSettings)} - {"seed", "learning_rate_drops"}
     drops = tuple(resolved["learning_rate_drops"])
     fraction = check_real(resolved["validation_fraction"], "validation_fraction", at_least=0, below=1)

@@ -62,22 +62,29 @@ def build_augmentations(
     """The weak view and the strong one (weak, then ``strong``) for samples of a shape."""
     if len(input_shape) == 1:
         return _feature_augmentations(weak, strong)
-    if callable(weak):
-        first: Augmentation = weak
-    elif check_choice(weak, "weak", ("auto", "none")) == "none":
-        first = Unchanged()
-    else:
-        # The paper pads 32 pixels by 4; small images lose their content sooner.
-        first = WeakAugment(padding=max(1, min(4, min(input_shape[1:]) // 8)))
+    first = _weak_view(weak)
     return first, Chain((first, build_strong(strong)))
+
+
+def default_weak(input_shape: tuple[int, ...]) -> str | Augmentation:
+    """The weak view where neither the user nor the preset states one: crops and flips of images."""
+    if len(input_shape) == 1:
+        return "none"
+    # The paper pads 32 pixels by 4; small images lose their content sooner.
+    return WeakAugment(padding=max(1, min(4, min(input_shape[1:]) // 8)))
+
+
+def _weak_view(weak: str | Augmentation) -> Augmentation:
+    if callable(weak):
+        return weak
+    check_choice(weak, "weak", ("none",))
+    return Unchanged()
 
 
 def _feature_augmentations(
     weak: str | Augmentation, strong: str | Augmentation
 ) -> tuple[Augmentation, Augmentation]:
-    first = weak if callable(weak) else Unchanged()
-    if not callable(weak):
-        check_choice(weak, "weak", ("auto", "none"))
+    first = _weak_view(weak)
     if callable(strong):
         return first, Chain((first, strong))
     if strong not in FEATURE_VIEWS:

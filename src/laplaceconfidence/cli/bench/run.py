@@ -99,7 +99,9 @@ def _planned(request: BenchRequest) -> _Plan:
 
         with stage("reading"):
             dataset = read_source(request.source, request.read_options)
-        name = request.preset or automatic_preset_for(request.source, dataset, request.image_size)
+        name = request.preset or automatic_preset_for(
+            request.source, dataset, request.image_size, request.changes
+        )
         presets = presets_by_method(name, methods, request.changes)
         data = data_of_methods(request, dataset, presets[methods[0]])
         recorded_settings = {method: recorded(preset) for method, preset in presets.items()}

@@ -20,7 +20,7 @@ from laplaceconfidence.data.webvision import is_webvision_folder, read_ilsvrc_va
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.stages import stage
 from laplaceconfidence.training.preset_tables import NoiseSettings
-from laplaceconfidence.training.presets import automatic_preset
+from laplaceconfidence.training.presets import automatic_preset, parse_changes
 from laplaceconfidence.validation import must_be
 
 
@@ -73,10 +73,31 @@ def read_source(source: str, read_options: Mapping[str, Any]) -> NoisyDataset:
     return dataset
 
 
-def automatic_preset_for(source: str, dataset: NoisyDataset, image_size: int | None) -> str:
-    """The preset for data where none was named: as for ``RobustClassifier()``, by the shape of a sample."""
-    if source == "digits":  # adds the noise of the demonstration
+def automatic_preset_for(
+    source: str, dataset: NoisyDataset, image_size: int | None, changes: Sequence[str]
+) -> str:
+    """The preset where none was named: as for ``RobustClassifier()``, by the shape of a sample.
+
+    Parameters
+    ----------
+    source : str
+        What the command was given; "digits" has a preset of its own, which adds noise.
+    dataset : NoisyDataset
+        What ``read_source`` gave.
+    image_size : int or None
+        Side that image files are resized to.
+    changes : sequence of str
+        Changes of settings, which may state the image size, too.
+
+    Returns
+    -------
+    str
+    """
+    if source == "digits":
         return "digits"
+    stated = parse_changes(changes).get("data", {}).get("image_size")
+    if image_size is None and isinstance(stated, int):
+        image_size = stated
     return automatic_preset(_sample_shape(dataset, image_size))
 
 

@@ -92,7 +92,7 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
             with stage("reading"):
                 dataset = read_source(request.source, request.read_options)
             if preset is None or name is None:
-                name = automatic_preset_for(request.source, dataset, request.image_size)
+                name = automatic_preset_for(request.source, dataset, request.image_size, request.changes)
                 preset = request.load_preset(name)
             data = prepare(dataset, _wanted(request, preset))
             if team.is_first and request.overwrite:
@@ -136,7 +136,7 @@ class _Run:
         dataset, console, noise = self.data.train, notices(), self.preset.noise
         n_missing = int((dataset.labels == MISSING).sum())
         without = f", {n_missing:,} without a label" if n_missing else ""
-        why = self.preset.description if self.request.preset else "selected by the shape of the data"
+        why = self.preset.description if self.request.preset else "selected for this data"
         start = "Resuming the run" if is_resumed else "A run"
         console.print(
             f"{start} in [bold]{self.request.folder}[/bold]: {len(dataset):,} samples of "
