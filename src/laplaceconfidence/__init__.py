@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "LaplaceConfidence": "laplaceconfidence.confidence.laplace",
-    "NoiseAwareConfidence": "laplaceconfidence.confidence.noise_aware",
+    "NoiseAwareConfidence": "laplaceconfidence.confidence.noise_aware.estimator",
     "NoisyDataset": "laplaceconfidence.data.dataset",
     "audit": "laplaceconfidence.auditing.issues",
     "find_label_issues": "laplaceconfidence.auditing.issues",
