@@ -7,8 +7,8 @@ import os
 
 def main() -> None:
     """Run the command line."""
-    # faiss, BLAS and torch each bring a pool of threads; waiting ones must not eat the others' time.
-    # OpenMP reads this when it is loaded, so it has to be said before anything heavy is imported.
+    # faiss, BLAS and torch each have a pool of threads; waiting threads must not use the cores of others.
+    # OpenMP reads this when it is loaded, so it must be set before anything else is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from laplaceconfidence.cli.app import app
 

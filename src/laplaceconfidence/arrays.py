@@ -14,7 +14,7 @@ BoolArray = NDArray[np.bool_]
 StrArray = NDArray[np.str_]
 ByteImages = NDArray[np.uint8]
 
-ENTRIES_PER_BLOCK = 2**22  # 16 MiB in float32
+_ENTRIES_PER_BLOCK = 2**22  # 16 MiB in float32
 
 
 def to_numpy(values: Any) -> NDArray[Any]:
@@ -62,8 +62,13 @@ def row_blocks(n_rows: int, rows_per_block: int) -> Iterator[slice]:
         yield slice(start, min(start + rows_per_block, n_rows))
 
 
-def sized_row_blocks(n_rows: int, entries_per_row: int, entries_per_block: int = 2**22) -> Iterator[slice]:
-    """Yield slices that cover ``n_rows`` rows in order, each of about ``entries_per_block`` entries.
+def sized_row_blocks(
+    n_rows: int,
+    entries_per_row: int,
+    entries_per_block: int = _ENTRIES_PER_BLOCK,
+    fewest_rows: int = 1,
+) -> Iterator[slice]:
+    """Yield slices that cover ``n_rows`` rows in order, each of at most ``entries_per_block`` entries.
 
     Parameters
     ----------
@@ -72,27 +77,12 @@ def sized_row_blocks(n_rows: int, entries_per_row: int, entries_per_block: int =
     entries_per_row : int
         Entries that the computation needs per row.
     entries_per_block : int, default=4194304
-        Entries per slice; a slice has at least one row.
+        Entries per slice.
+    fewest_rows : int, default=1
+        Rows per slice even if they have more entries; the last slice may have fewer.
 
     Yields
     ------
     slice
     """
-    return row_blocks(n_rows, max(1, entries_per_block // max(1, entries_per_row)))
-
-
-def rows_that_fit(entries_per_row: int, n_entries: int = ENTRIES_PER_BLOCK) -> int:
-    """Return how many rows of ``entries_per_row`` entries fit into ``n_entries``, at least 1.
-
-    Parameters
-    ----------
-    entries_per_row : int
-        Number of array entries that a row needs while it is processed.
-    n_entries : int, default=2**22
-        Number of entries that a block may have.
-
-    Returns
-    -------
-    int
-    """
-    return max(1, n_entries // max(1, entries_per_row))
+    return row_blocks(n_rows, max(fewest_rows, entries_per_block // max(1, entries_per_row)))

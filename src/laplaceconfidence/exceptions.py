@@ -2,15 +2,15 @@
 
     LaplaceConfidenceError
     ├── InvalidInputError (also a ValueError)         a parameter breaks its rule
-    ├── DataFormatError (also a ValueError)           a file is not what it claims to be
+    ├── DataFormatError (also a ValueError)           a file does not have its format
     ├── DownloadError (also an OSError)               data cannot be fetched from its publisher
     ├── RunFolderError (also an OSError)              a run folder is missing, in use or cannot be written
-    │   └── review.store.BusyStoreError               another process keeps the decisions locked
+    │   └── review.store.BusyStoreError               another process has locked the decisions
     ├── MissingDependencyError (also an ImportError)  an optional dependency is not installed
-    ├── Interrupted                                   training was asked to stop, and can be resumed
+    ├── Interrupted                                   a training run was interrupted, and can be resumed
     ├── TrainingStopped                               training cannot continue
     ├── AnotherProcessFailed                          another process of the same training run failed
-    └── review.store.StaleDecisionError               someone else has decided on this sample meanwhile
+    └── review.store.StaleDecisionError               someone else has changed this decision meanwhile
 
     LaplaceConfidenceWarning (a UserWarning)
     ├── AdjustedSettingWarning                        a setting did not fit the data and was changed
@@ -27,7 +27,7 @@ from pathlib import Path
 
 
 class LaplaceConfidenceError(Exception):
-    """Base class of all errors that this package raises on purpose."""
+    """Base class of the errors of this package."""
 
 
 class InvalidInputError(LaplaceConfidenceError, ValueError):
@@ -51,26 +51,26 @@ class MissingDependencyError(LaplaceConfidenceError, ImportError):
 
 
 class Interrupted(LaplaceConfidenceError):  # noqa: N818 (nothing went wrong)
-    """A training run was asked to stop and has saved its state; the message says how to resume it."""
+    """A training run was interrupted and has saved its state; the message says how to resume it."""
 
     def __init__(self, round: int, folder: Path) -> None:
         super().__init__(
-            f"Stopped in round {round + 1} as asked; everything so far is saved in {folder}. "
-            "To go on, start the same run with the same settings and the same folder."
+            f"Stopped in round {round + 1} as requested; everything so far is saved in {folder}. "
+            "To continue, start the same run with the same settings and the same folder."
         )
         self.folder = folder
 
 
 class TrainingStopped(LaplaceConfidenceError):  # noqa: N818 (as StopIteration)
-    """Training cannot continue in a way that makes sense; the message says what to change."""
+    """Training cannot continue; the message says what to change."""
 
 
-class AnotherProcessFailed(LaplaceConfidenceError):  # noqa: N818 (says what happened)
-    """The process that was to compute something for all processes failed; its own error says why."""
+class AnotherProcessFailed(LaplaceConfidenceError):  # noqa: N818 (named after what happened)
+    """The process that computes a result for all processes failed; its own error gives the reason."""
 
 
 class LaplaceConfidenceWarning(UserWarning):
-    """Base class of all warnings that this package gives on purpose."""
+    """Base class of all warnings that this package gives."""
 
 
 class AdjustedSettingWarning(LaplaceConfidenceWarning):

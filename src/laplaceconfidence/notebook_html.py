@@ -1,7 +1,7 @@
-"""Pieces of HTML for what notebooks show of a result.
+"""HTML elements that results are shown with in notebooks.
 
 Everything that is not ``Html`` already is escaped where it is inserted, so that a label called ``<script>``
-stays a label. What is built here loads nothing from elsewhere and takes its text color from the notebook, so
+stays a label. The HTML loads nothing from elsewhere and takes its text color from the notebook, so
 that it is readable on light and dark backgrounds.
 """
 
@@ -10,10 +10,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-BLUE, ORANGE = (
-    "#3d8fc9",
-    "#e08a1e",
-)  # distinguishable with any color vision, and visible on white and on black
+# Distinguishable with any color vision, and visible on white and on black.
+BLUE, ORANGE = "#3d8fc9", "#e08a1e"
 
 _VOID = {"img", "line", "circle", "polyline"}  # elements without children
 _STYLE = """
@@ -51,7 +49,7 @@ def escaped(content: object) -> Html:
     Parameters
     ----------
     content : object
-        What to show. Characters that UTF-8 cannot hold are shown as ``\\udcff``, say.
+        What to show. Characters that UTF-8 cannot encode are shown as escapes such as ``\\udcff``.
 
     Returns
     -------
@@ -66,6 +64,7 @@ def joined(contents: Iterable[object]) -> Html:
     Parameters
     ----------
     contents : iterable of object
+        Text or ``Html``.
 
     Returns
     -------
@@ -80,6 +79,7 @@ def element(tag: str, *children: object, **attributes: object) -> Html:
     Parameters
     ----------
     tag : str
+        Name of the element.
     *children : object
         Text is escaped, ``Html`` is not.
     **attributes : object
@@ -106,6 +106,7 @@ def panel(title: str, *parts: object, note: str = "") -> Html:
     Parameters
     ----------
     title : str
+        The first line.
     *parts : object
         Text is escaped, ``Html`` is not.
     note : str, default=""
@@ -127,7 +128,9 @@ def section(heading: str, content: Html) -> Html:
     Parameters
     ----------
     heading : str
+        Text of the heading.
     content : Html
+        What is below it.
 
     Returns
     -------
@@ -170,6 +173,7 @@ def bar(share: float, color: str = BLUE) -> Html:
     share : float
         Its length from 0 to 1.
     color : str, default=BLUE
+        A CSS color.
 
     Returns
     -------
@@ -187,11 +191,11 @@ def picture(address: str, alternative: str, side: int, *, coarse: bool = False) 
     address : str
         A ``data:`` address.
     alternative : str
-        What it shows, for people who cannot see it.
+        A description for people who cannot see the picture.
     side : int
         Pixels of the square it is fitted into.
     coarse : bool, default=False
-        Whether to keep the pixels visible where it is enlarged.
+        Whether the pixels stay visible if the picture is enlarged.
 
     Returns
     -------
@@ -207,12 +211,14 @@ def picture(address: str, alternative: str, side: int, *, coarse: bool = False) 
 
 
 def shortened(text: str, most: int) -> str:
-    """``text``, cut and marked with an ellipsis where it has more than ``most`` characters.
+    """A text, cut and marked with an ellipsis if it has more than ``most`` characters.
 
     Parameters
     ----------
     text : str
+        Any text.
     most : int
+        Largest number of characters of the result.
 
     Returns
     -------
@@ -227,10 +233,11 @@ def counted(n: int, one: str, several: str | None = None) -> str:
     Parameters
     ----------
     n : int
+        The number.
     one : str
         The noun in the singular.
-    several : str, optional
-        The plural where it is not ``one`` with an s.
+    several : str or None, default=None
+        The plural; ``None`` appends an s to ``one``.
 
     Returns
     -------

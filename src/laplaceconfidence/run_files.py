@@ -1,4 +1,4 @@
-"""The names of the files and folders of a training run, for everything that writes or reads one.
+"""The names of the files and folders of a training run, for all modules that write or read them.
 
 ========================================  ===========================================================
 ``settings.json``                         every setting as resolved, and a fingerprint of the data
@@ -16,7 +16,7 @@
 ``source.json``                           where the data came from (command line only)
 ``skipped_images.txt``                    images that could not be decoded (command line only)
 ``truth.parquet``                         true labels, where they are known (command line only)
-``tensorboard/``                          logs for TensorBoard, if asked for
+``tensorboard/``                          logs for TensorBoard, if requested
 ``report.html``                           written by ``laplaceconfidence report``
 ========================================  ===========================================================
 """
@@ -54,5 +54,16 @@ ALL = frozenset(
 
 
 def confidences_of(round: int) -> str:
-    """The file with the confidences of a round, counted from 1."""
+    """The file with the confidences of a round.
+
+    Parameters
+    ----------
+    round : int
+        Number of the round, from 1.
+
+    Returns
+    -------
+    str
+        Path relative to the folder of the run.
+    """
     return f"{CONFIDENCES}/round-{round:04d}.parquet"

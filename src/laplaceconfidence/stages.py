@@ -21,13 +21,13 @@ class StageObserver(Protocol):
     """An object that is notified when a stage starts, advances and finishes."""
 
     def started(self, name: str, total: int | None) -> None:
-        """A stage of ``total`` steps, if the number is known, has started."""
+        """Called when a stage starts; ``total`` is the number of its steps, if known."""
 
     def advanced(self, name: str, amount: int) -> None:
-        """``amount`` further steps are done."""
+        """Called when ``amount`` further steps of a stage are done."""
 
     def finished(self, name: str, seconds: float) -> None:
-        """The stage has finished."""
+        """Called when a stage ends, also by an error; ``seconds`` is how long it took."""
 
 
 LOGGER = logging.getLogger("laplaceconfidence")
@@ -97,12 +97,14 @@ class StageTimer:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def started(self, name: str, total: int | None) -> None:
+        """List the stage."""
         self.seconds.setdefault(name, 0.0)
 
     def advanced(self, name: str, amount: int) -> None:
-        """Do nothing: only the end of a stage matters."""
+        """Do nothing: the seconds are known at the end of a stage."""
 
     def finished(self, name: str, seconds: float) -> None:
+        """Add the seconds of the stage."""
         self.seconds[name] += seconds
 
 
@@ -110,12 +112,14 @@ class StageLogger:
     """An observer that logs when a stage starts and how many seconds it took."""
 
     def started(self, name: str, total: int | None) -> None:
+        """Log that the stage starts."""
         LOGGER.info("%s ...", name)
 
     def advanced(self, name: str, amount: int) -> None:
-        """Only start and end are logged."""
+        """Do nothing: only start and end are logged."""
 
     def finished(self, name: str, seconds: float) -> None:
+        """Log how long the stage took."""
         LOGGER.info("%s: %.2f s", name, seconds)
 
 
@@ -137,10 +141,10 @@ def logging_stages(verbose: int) -> Iterator[None]:
 
 @contextmanager
 def showing_log() -> Iterator[None]:
-    """Make sure that somebody sees what is logged as INFO inside the block.
+    """Show what is logged as INFO inside the block.
 
-    Handlers that were set up are used. Where none of them would show such a record, it goes to
-    ``sys.stderr``; logger and handlers are as before when the block ends.
+    If no handler of the logger "laplaceconfidence" or of its parents handles INFO, one that writes to
+    ``sys.stderr`` is added. Logger and handlers are restored when the block ends.
     """
     level = LOGGER.level
     own: logging.Handler | None = None

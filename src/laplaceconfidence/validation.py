@@ -54,7 +54,19 @@ def did_you_mean(name: object, valid: Iterable[str]) -> str:
 
 
 def check_boolean(value: Any, parameter: str) -> bool:
-    """``value`` if it is true or false; numbers and words are not."""
+    """Check that a value is a boolean; numbers and strings are not.
+
+    Parameters
+    ----------
+    value : object
+        What was passed.
+    parameter : str
+        Name of the parameter.
+
+    Returns
+    -------
+    bool
+    """
     if not isinstance(value, (bool, np.bool_)):
         raise must_be(parameter, "true or false", value)
     return bool(value)

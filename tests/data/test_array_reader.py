@@ -99,7 +99,7 @@ def test_features_and_labels_may_lie_beside_an_npz(tmp_path: Path) -> None:
             {},
             "'label' parameter must be given, as .* none of the usual keys 'label', 'labels', 'y'.*'a', 'b'",
         ),
-        ({"label": "b"}, "labels but no features, images, texts or paths .*The keys that exist: 'a', 'b'"),
+        ({"label": "b"}, "labels but no features, images, texts or paths .*Existing keys: 'a', 'b'"),
         ({"label": "b", "labels": [1]}, "'label' parameter must be left out where 'labels'"),
         (
             {"label": "b", "split": "train"},

@@ -1,4 +1,4 @@
-"""CIFAR in its four published forms, written here small but to the letter."""
+"""CIFAR in its four published formats, written here small but to the letter."""
 
 import io
 import os
@@ -230,7 +230,7 @@ def test_a_pickle_that_calls_anything_is_refused(
     attack = Attack(function, f"rm {victim}" if function is os.system else str(victim))
     files = cifar10_python(python2)
     files[file] = pickle.dumps({b"data": attack, b"labels": [attack], b"label_names": [attack]}, 2)
-    with pytest.raises(DataFormatError, match=rf"'{file}' of .* asks for .*{named}.*could run code"):
+    with pytest.raises(DataFormatError, match=rf"'{file}' of .* refers to .*{named}.*could run code"):
         read_dataset(published("cifar10 pickled", "folder", tmp_path, files))
     assert victim.read_text() == "still here"
     assert capsys.readouterr().out == ""
@@ -314,7 +314,7 @@ def test_missing_and_truncated_files_are_named(tmp_path: Path) -> None:
 def test_other_archives_and_folders(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "other.tar.gz", "w:gz"):
         pass
-    with pytest.raises(DataFormatError, match="none of CIFAR's published forms"):
+    with pytest.raises(DataFormatError, match="CIFAR in none of its published formats"):
         read_dataset(tmp_path / "other.tar.gz")
     published("cifar10 binary", "folder", tmp_path)
     published("cifar100 binary", "folder", tmp_path)

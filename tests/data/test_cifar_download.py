@@ -67,8 +67,8 @@ def test_the_archive_is_fetched_once(archive: PublishedArchive, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("cut.tar.gz", r"gave 2,303,999 of 2,304,000 bytes and was deleted\. Try again"),
-        ("longer.tar.gz", r"gave more of 2,304,000 bytes"),
+        ("cut.tar.gz", r"has 2,303,999 bytes instead of 2,304,000 and was deleted\. Try again"),
+        ("longer.tar.gz", r"has more than 2,304,000 bytes"),
         ("other.tar.gz", r"is not the published archive and was deleted: its SHA-256 is [0-9a-f]{64}"),
         ("absent.tar.gz", r"cannot be reached \(File not found\)"),
     ],
@@ -113,7 +113,7 @@ def test_a_full_disk_is_noticed_before(
 
 def test_a_place_that_cannot_be_written_is_named(archive: PublishedArchive, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(DownloadError, match=r"cannot be kept in .*file.*LAPLACECONFIDENCE_DATA"):
+    with pytest.raises(DownloadError, match=r"cannot be stored in .*file.*LAPLACECONFIDENCE_DATA"):
         cifar_archive("cifar10", tmp_path / "file")
 
 

@@ -76,7 +76,7 @@ class BetaLossMixture(BaseEstimator):
 
     Examples
     --------
-    >>> from laplaceconfidence.confidence import BetaLossMixture
+    >>> from laplaceconfidence import BetaLossMixture
     >>> losses = [0.1, 0.2, 0.15, 2.9, 0.1, 3.1]
     >>> BetaLossMixture().fit(losses, [0, 1, 0, 1, 0, 1]).confidence_ > 0.5
     array([ True,  True,  True, False,  True, False])

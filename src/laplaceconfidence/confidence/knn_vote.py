@@ -74,7 +74,7 @@ class KNNVote(BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from laplaceconfidence.confidence import KNNVote
+    >>> from laplaceconfidence import KNNVote
     >>> X, y = load_digits(return_X_y=True)
     >>> y[0] = 7  # a wrong label
     >>> KNNVote().fit(X, y).confidence_[0]

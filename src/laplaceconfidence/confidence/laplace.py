@@ -141,7 +141,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from laplaceconfidence.confidence import LaplaceConfidence
+    >>> from laplaceconfidence import LaplaceConfidence
     >>> X, y = load_digits(return_X_y=True)
     >>> y[0] = 7  # a wrong label
     >>> LaplaceConfidence().fit(X, y).confidence_.argmin()

@@ -83,7 +83,7 @@ class LargestComponent(BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from laplaceconfidence.confidence import LargestComponent
+    >>> from laplaceconfidence import LargestComponent
     >>> X, y = load_digits(return_X_y=True)
     >>> y[0] = 7  # a wrong label
     >>> LargestComponent().fit(X, y).confidence_[:5]

@@ -70,7 +70,7 @@ class GaussianLossMixture(BaseEstimator):
 
     Examples
     --------
-    >>> from laplaceconfidence.confidence import GaussianLossMixture
+    >>> from laplaceconfidence import GaussianLossMixture
     >>> losses = [0.1, 0.2, 0.15, 2.9, 0.1, 3.1]
     >>> GaussianLossMixture(random_state=0).fit(losses, [0, 1, 0, 1, 0, 1]).confidence_.round(2)
     array([1., 1., 1., 0., 1., 0.])

@@ -49,7 +49,7 @@ class NormalizedMargin(BaseEstimator):
 
     Examples
     --------
-    >>> from laplaceconfidence.confidence import NormalizedMargin
+    >>> from laplaceconfidence import NormalizedMargin
     >>> probabilities = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]]
     >>> NormalizedMargin().fit(probabilities, ["cat", "dog", "dog"]).confidence_
     array([0.9, 0.8, 0.3])

@@ -75,7 +75,7 @@ class RefinedCrossEntropy(BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from laplaceconfidence.confidence import RefinedCrossEntropy
+    >>> from laplaceconfidence import RefinedCrossEntropy
     >>> X, y = load_digits(return_X_y=True)
     >>> y[0] = 7  # a wrong label
     >>> RefinedCrossEntropy(random_state=0).fit(X, y).confidence_[0] < 0.5

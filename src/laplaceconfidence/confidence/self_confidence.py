@@ -47,7 +47,7 @@ class SelfConfidence(BaseEstimator):
 
     Examples
     --------
-    >>> from laplaceconfidence.confidence import SelfConfidence
+    >>> from laplaceconfidence import SelfConfidence
     >>> probabilities = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]]
     >>> SelfConfidence().fit(probabilities, ["cat", "dog", "dog"]).confidence_
     array([0.9, 0.8, 0.3])

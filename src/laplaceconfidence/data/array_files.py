@@ -35,7 +35,20 @@ _DAMAGE = (
 
 
 class Archive:
-    """The arrays of an open .npz file, loaded one at a time on request."""
+    """The arrays of an open .npz file, loaded one at a time on request.
+
+    Parameters
+    ----------
+    arrays : numpy.lib.npyio.NpzFile
+        The open file.
+    path : Path
+        Its path, for error messages.
+
+    Attributes
+    ----------
+    keys : list of str
+        Names of the arrays.
+    """
 
     def __init__(self, arrays: NpzFile, path: Path) -> None:
         self._arrays = arrays
@@ -43,14 +56,34 @@ class Archive:
         self.keys: list[str] = list(arrays.files)
 
     def load(self, key: str) -> NDArray[Any]:
-        """Load the array named ``key``."""
+        """Load an array.
+
+        Parameters
+        ----------
+        key : str
+            Its name, one of ``keys``.
+
+        Returns
+        -------
+        ndarray
+        """
         with _reported(self._path):
             return np.asarray(self._arrays[key])
 
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
-    """Open an .npz file for the duration of a ``with`` block."""
+    """Open an .npz file for the duration of a ``with`` block.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Yields
+    ------
+    Archive
+    """
     with _opened(path) as file:
         arrays = _load(file, path)
         if not isinstance(arrays, NpzFile):

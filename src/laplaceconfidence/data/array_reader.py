@@ -15,14 +15,14 @@ from laplaceconfidence.validation import must_be
 
 
 def read_npz(path: Path, options: ReadOptions) -> NoisyDataset:
-    """Read an .npz archive; the names of its arrays say what they are.
+    """Read an .npz archive; arrays are recognized by their names.
 
     Parameters
     ----------
     path : Path
         The file.
     options : ReadOptions
-        What the user said about the source.
+        Options of ``read_dataset``.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def read_npz(path: Path, options: ReadOptions) -> NoisyDataset:
         }
         loaded = {column: archive.load(key) for column, key in keys.items() if key is not None}
     if features is None and not loaded.keys() & {"images", "sources"}:
-        raise names.nothing_describes()
+        raise names.no_inputs_error()
     if "images" in loaded and loaded["images"].ndim == 3:
         loaded["images"] = loaded["images"][..., np.newaxis]  # gray images without a channel axis
     return NoisyDataset.from_arrays(
@@ -62,7 +62,7 @@ def read_npy(path: Path, options: ReadOptions) -> NoisyDataset:
     path : Path
         The file.
     options : ReadOptions
-        What the user said about the source.
+        Options of ``read_dataset``.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def read_pair(pair: tuple[Any, ...], options: ReadOptions) -> NoisyDataset:
     pair : tuple
         Arrays, lists or torch tensors.
     options : ReadOptions
-        What the user said about the source.
+        Options of ``read_dataset``.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def _labels(archive: Archive, names: Names, options: ReadOptions) -> Any:
 
 
 def _features(archive: Archive, names: Names, options: ReadOptions) -> Any:
-    if names.lies_beside(options.features):
+    if names.is_not_a_name(options.features):
         return load_features(options.features)
     key = names.find("features", options.features)
     return None if key is None else archive.load(key)

@@ -1,4 +1,4 @@
-"""Images in the columns of Hugging Face datasets: files where they are files, decoded otherwise."""
+"""Images in the columns of Hugging Face data sets: paths if they are files, decoded otherwise."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class ColumnImages:
     Attributes
     ----------
     paths : list of str or None
-        (n,) where every image is a file.
-    images : ByteImages or None
-        (n, height, width, 3) otherwise.
+        One path per sample, if every image is a file.
+    images : ndarray of uint8 of shape (n, height, width, 3) or None
+        The decoded images otherwise.
     """
 
     paths: list[str] | None = None
@@ -33,18 +33,20 @@ class ColumnImages:
 
 
 def image_column(features: Any, options: ReadOptions) -> str | None:
-    """The column of a Hugging Face dataset that holds the images.
+    """The column of a Hugging Face data set that holds the images.
 
     Parameters
     ----------
     features : datasets.Features
+        The types of the columns.
     options : ReadOptions
-        ``images`` names the column. Without it, the only one of images is taken, unless ``text`` or ``path``
-        says that people look at something else.
+        ``images`` names the column. Without it the only column of images is used, unless ``text`` or ``path``
+        is set.
 
     Returns
     -------
     str or None
+        ``None`` if there is none.
     """
     columns = [name for name, feature in features.items() if type(feature).__name__ == "Image"]
     if options.images is not None:
@@ -60,16 +62,16 @@ def image_column(features: Any, options: ReadOptions) -> str | None:
 
 
 def images_of(cells: list[Any], column: str, size: int | tuple[int, int] | None) -> ColumnImages:
-    """The images of the cells of a column.
+    """Paths of the images in a column, or the images themselves.
 
     Parameters
     ----------
     cells : list of dict or None
-        With the keys "bytes" and "path", as the dataset stores them.
+        Dicts with the keys "bytes" and "path", as the data set stores them.
     column : str
-        Its name, for messages.
-    size : int or tuple of int, optional
-        Side or (height, width) that images in memory are resized to; without it all must be of one size.
+        Name of the column in error messages.
+    size : int, tuple of (int, int) or None
+        Side or (height, width) that decoded images are resized to; ``None`` requires that all have one size.
 
     Returns
     -------

@@ -31,7 +31,7 @@ def read_parquet(path: Path, options: ReadOptions) -> NoisyDataset:
     path : Path
         The file.
     options : ReadOptions
-        What the user said about the source.
+        Options of ``read_dataset``.
 
     Returns
     -------
@@ -44,7 +44,17 @@ def read_parquet(path: Path, options: ReadOptions) -> NoisyDataset:
 
 @contextmanager
 def open_parquet(path: Path) -> Iterator[ArrowTable]:
-    """Open a Parquet file for the duration of a ``with`` block."""
+    """Open a Parquet file for the duration of a ``with`` block.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Yields
+    ------
+    ArrowTable
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -72,7 +82,7 @@ def read_huggingface(dataset: Any, options: ReadOptions) -> NoisyDataset:
     dataset : Dataset or DatasetDict
         The data set.
     options : ReadOptions
-        What the user said about the source.
+        Options of ``read_dataset``.
 
     Returns
     -------
@@ -102,19 +112,30 @@ def read_huggingface(dataset: Any, options: ReadOptions) -> NoisyDataset:
 
 
 def is_huggingface(source: Any) -> bool:
-    """Whether ``source`` is a Hugging Face ``Dataset`` or ``DatasetDict``."""
+    """Return whether a source is a Hugging Face ``Dataset`` or ``DatasetDict``.
+
+    Parameters
+    ----------
+    source : object
+        Anything.
+
+    Returns
+    -------
+    bool
+    """
     one = next(iter(source.values()), None) if isinstance(source, dict) else source
     return hasattr(one, "select_columns") and hasattr(one, "with_format")
 
 
 def read_arrow(source: Any, options: ReadOptions) -> NoisyDataset:
-    """The data set of anything that gives its columns as Arrow does: polars frames and ``pyarrow.Table``.
+    """Read a polars data frame, a ``pyarrow.Table`` or another object that exports Arrow data.
 
     Parameters
     ----------
     source : object
         Has ``__arrow_c_stream__``.
     options : ReadOptions
+        Options of ``read_dataset``.
 
     Returns
     -------
@@ -130,7 +151,23 @@ def read_arrow(source: Any, options: ReadOptions) -> NoisyDataset:
 
 
 class ArrowTable:
-    """An Arrow table as a ``Table``; columns are loaded on request."""
+    """An Arrow table as a ``SourceTable``, which describes the methods; columns are loaded on request.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Names and types of the columns.
+    n_rows : int
+        Number of rows.
+    load : callable
+        Loads the columns of the names it is called with.
+    origin : str
+        Name of the table in error messages.
+    folder : Path or None, default=None
+        The folder at which relative paths in the cells start.
+    named_classes : dict of str to list of str or None, default=None
+        Names of the classes of the columns that hold codes of named classes.
+    """
 
     row_names: StrArray | None = None
 
@@ -170,7 +207,7 @@ class ArrowTable:
         return self.cells(column)
 
     def cells(self, column: str) -> list[Any]:
-        """The cells of a column as Python objects."""
+        """Return the cells of a column as Python objects."""
         return list(self._column(column).to_pylist())
 
     def class_names(self, column: str) -> list[str] | None:

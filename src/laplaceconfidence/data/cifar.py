@@ -28,14 +28,29 @@ _LARGEST_FILE = 256 * 1024**2  # the largest published one has 148 MB
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One of the four published formats. CIFAR-100 has a "fine" and a "coarse" label per image."""
+    """One of the four published formats.
 
-    folder: str  # inside the published archive
+    Attributes
+    ----------
+    folder : str
+        The folder in the published archive.
+    train, test : tuple of str
+        Files of the training and of the test part.
+    pickled : bool
+        Whether the files are pickled, or else binary.
+    label_kinds : tuple of str
+        Kinds of labels in the order of their bytes before a binary image: "coarse" and "fine" for CIFAR-100,
+        "" for CIFAR-10.
+    names_files : tuple of str
+        Files with the names of the classes, one per kind of label.
+    """
+
+    folder: str
     train: tuple[str, ...]
     test: tuple[str, ...]
     pickled: bool
-    label_kinds: tuple[str, ...]  # in the order of their bytes before a binary image
-    names_files: tuple[str, ...]  # with the names of the classes, one per kind of label
+    label_kinds: tuple[str, ...]
+    names_files: tuple[str, ...]
 
 
 _BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
@@ -103,7 +118,7 @@ def read_cifar_folder(folder: Path, options: ReadOptions) -> NoisyDataset:
     folder : Path
         The folder.
     options : ReadOptions
-        What the user said about the source.
+        Options of ``read_dataset``.
 
     Returns
     -------
@@ -120,7 +135,7 @@ def read_cifar_archive(path: Path, options: ReadOptions) -> NoisyDataset:
     path : Path
         The archive.
     options : ReadOptions
-        What the user said about the source.
+        Options of ``read_dataset``.
 
     Returns
     -------
@@ -133,7 +148,7 @@ def _read(contents: Contents, origin: str, options: ReadOptions) -> NoisyDataset
     layout = _layout_of(contents)
     if layout is None:
         published = ", ".join(layout.folder for layout in LAYOUTS)
-        raise DataFormatError(f"{origin} holds none of CIFAR's published forms ({published}).")
+        raise DataFormatError(f"{origin} holds CIFAR in none of its published formats ({published}).")
     allowed = ("features", "split", "label") if len(layout.label_kinds) > 1 else ("features", "split")
     options.allow_only(layout.folder, *allowed)
     split = check_choice(options.split or "train", "split", ("train", "test", "all"))
@@ -234,14 +249,14 @@ def _folder_contents(folder: Path) -> Contents:
         contents for place in places if _layout_of(contents := {p.name: _reader(p) for p in _files(place)})
     ]
     if len(holding) > 1:
-        raise DataFormatError(f"{folder} holds CIFAR more than once: name the folder of one of them.")
+        raise DataFormatError(f"{folder} holds CIFAR more than once: pass the folder of one of them.")
     return holding[0] if holding else {}
 
 
 def _files(folder: Path) -> list[Path]:
     try:
         return [path for path in folder.iterdir() if path.is_file()]
-    except OSError:  # does not exist, is no folder or is not readable
+    except OSError:  # does not exist, is not a folder or is not readable
         return []
 
 

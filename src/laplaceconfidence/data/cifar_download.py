@@ -24,7 +24,17 @@ _CHUNK = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PublishedArchive:
-    """A published archive; the MD5 checksum is the one on the page of the publisher."""
+    """A published archive.
+
+    Attributes
+    ----------
+    url : str
+        Its address.
+    n_bytes : int
+        Its size.
+    md5, sha256 : str
+        Its checksums; the MD5 is the one that the publisher states.
+    """
 
     url: str
     n_bytes: int
@@ -89,11 +99,11 @@ def cifar_archive(name: str, folder: str | Path | None = None, *, timeout: float
     check_real(timeout, "timeout", above=0)
     target = (data_folder() if folder is None else Path(folder)) / archive.name
     if target.is_file():
-        _check_kept(target, archive)
+        _check_existing(target, archive)
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _check_room(target.parent, archive)
+        _check_free_space(target.parent, archive)
         with replacing(target) as temporary:
             _fetch(archive, temporary, timeout)
     except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
@@ -102,13 +112,13 @@ def cifar_archive(name: str, folder: str | Path | None = None, *, timeout: float
         raise
     except OSError as error:
         raise DownloadError(
-            f"{archive.name} cannot be kept in {target.parent}: {error.strerror or error}. "
+            f"{archive.name} cannot be stored in {target.parent}: {error.strerror or error}. "
             f"Set another folder with the environment variable {DATA_VARIABLE}."
         ) from error
     return target
 
 
-def _check_kept(path: Path, archive: PublishedArchive) -> None:
+def _check_existing(path: Path, archive: PublishedArchive) -> None:
     """Check that an existing file, perhaps copied by hand, is the published one."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -137,19 +147,19 @@ def _fetch(archive: PublishedArchive, path: Path, timeout: float) -> None:
             file.write(chunk)
             advance(len(chunk))
     if n_bytes != archive.n_bytes:
-        found = "more" if n_bytes > archive.n_bytes else f"{n_bytes:,}"
+        found = f"more than {archive.n_bytes:,}" if n_bytes > archive.n_bytes else f"{n_bytes:,}"
         raise DownloadError(
-            f"The download of {archive.url} gave {found} of {archive.n_bytes:,} bytes and was deleted. "
-            "Try again."
+            f"The download of {archive.url} has {found} bytes instead of {archive.n_bytes:,} and was "
+            "deleted. Try again."
         )
     if (md5.hexdigest(), sha256.hexdigest()) != (archive.md5, archive.sha256):
         raise DownloadError(
-            f"What {archive.url} gave is not the published archive and was deleted: its SHA-256 is "
+            f"The file from {archive.url} is not the published archive and was deleted: its SHA-256 is "
             f"{sha256.hexdigest()}, it must be {archive.sha256}. Try again, or use another network."
         )
 
 
-def _check_room(folder: Path, archive: PublishedArchive) -> None:
+def _check_free_space(folder: Path, archive: PublishedArchive) -> None:
     free = shutil.disk_usage(folder).free
     if free < archive.n_bytes:
         raise DownloadError(
@@ -162,6 +172,6 @@ def _without_network(archive: PublishedArchive, target: Path, error: Exception) 
     reason = getattr(error, "reason", None) or error
     return (
         f"{archive.url} cannot be reached ({reason}). On a machine with network access, download that file "
-        f"({archive.n_bytes / 1e6:.0f} MB, MD5 {archive.md5}) and copy it to {target}; or give the path of "
+        f"({archive.n_bytes / 1e6:.0f} MB, MD5 {archive.md5}) and copy it to {target}; or pass the path of "
         "the archive, or of the folder it unpacks into, as the source."
     )

@@ -1,7 +1,7 @@
 """Safe reader of the pickled batches of CIFAR.
 
 Unpickling can run arbitrary code. This unpickler builds only numbers, strings, lists and dicts; numpy arrays
-are built by replacement classes that check the bytes and call nothing else; all other classes are refused.
+are built by replacement classes that check the bytes and call nothing else; all other classes raise an error.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def load_batch(file: IO[bytes], name: str) -> dict[str, Any]:
     return {_text(key): _plain(value, name) for key, value in batch.items()}
 
 
-class _DtypeStandIn:
+class _DtypeReplacement:
     """Replacement of numpy.dtype: stores its arguments and the byte order."""
 
     def __init__(self, kind: Any, *_: Any) -> None:
@@ -78,7 +78,7 @@ class _DtypeStandIn:
         return np.dtype(self._order + self._kind)
 
 
-class _ArrayStandIn:
+class _ArrayReplacement:
     """Replacement of an array: stores its state (version, shape, dtype, Fortran order, bytes)."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class _ArrayStandIn:
 
     def array(self) -> NDArray[Any]:
         complete = isinstance(self._state, tuple) and len(self._state) == 5
-        if not complete or not isinstance(self._state[2], _DtypeStandIn):
+        if not complete or not isinstance(self._state[2], _DtypeReplacement):
             raise DataFormatError("holds an array that is not complete: download it again.")
         _, shape, dtype, fortran, content = self._state
         if not isinstance(content, bytes):
@@ -101,22 +101,22 @@ class _ArrayStandIn:
         return array
 
 
-def _reconstruct(subtype: Any, *_: Any) -> _ArrayStandIn:
-    if subtype is not _ArrayStandIn:
-        raise DataFormatError("asks for an array of an unknown kind, which is refused.")
-    return _ArrayStandIn()
+def _reconstruct(subtype: Any, *_: Any) -> _ArrayReplacement:
+    if subtype is not _ArrayReplacement:
+        raise DataFormatError("contains an array of an unknown kind, which is not loaded.")
+    return _ArrayReplacement()
 
 
 def _encode(text: Any, encoding: Any = "latin1") -> bytes:
     """Replacement of ``_codecs.encode``, which newer Pythons use for bytes in old pickle protocols."""
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
-        raise DataFormatError("asks for an unusual encoding, which is refused.")
+        raise DataFormatError("uses an unusual encoding, which is not loaded.")
     return text.encode("latin1")
 
 
-_ADMITTED = {
-    ("numpy", "ndarray"): _ArrayStandIn,
-    ("numpy", "dtype"): _DtypeStandIn,
+_ALLOWED = {
+    ("numpy", "ndarray"): _ArrayReplacement,
+    ("numpy", "dtype"): _DtypeReplacement,
     ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
     ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
     ("_codecs", "encode"): _encode,
@@ -125,15 +125,15 @@ _ADMITTED = {
 
 class _BatchUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _ADMITTED:
+        if (module, name) not in _ALLOWED:
             raise DataFormatError(
-                f"asks for {module}.{name}, which no CIFAR batch needs and which could run code: "
+                f"refers to {module}.{name}, which no CIFAR batch needs and which could run code: "
                 "it was not loaded. Download the file from its publisher."
             )
-        return _ADMITTED[module, name]
+        return _ALLOWED[module, name]
 
     def persistent_load(self, pid: Any) -> Any:
-        raise DataFormatError("refers to objects outside of itself, which is refused.")
+        raise DataFormatError("refers to objects outside of the file, which are not loaded.")
 
 
 def _text(value: Any) -> str:
@@ -142,7 +142,7 @@ def _text(value: Any) -> str:
 
 def _plain(value: Any, name: str) -> Any:
     try:
-        if isinstance(value, _ArrayStandIn):
+        if isinstance(value, _ArrayReplacement):
             return value.array()
     except DataFormatError as error:
         raise DataFormatError(f"{name} {error}") from error

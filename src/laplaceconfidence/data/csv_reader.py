@@ -26,7 +26,7 @@ def read_csv(path: Path, options: ReadOptions) -> NoisyDataset:
     path : Path
         The file.
     options : ReadOptions
-        What the user said about the source.
+        Options of ``read_dataset``.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def open_csv(path: Path, options: ReadOptions) -> CsvTable:
 
 
 class CsvTable(FrameTable):
-    """A CSV file as a ``Table``; columns that are not features are read as text."""
+    """A CSV file as a ``SourceTable``; columns that are not features are read as text."""
 
     def labels(self, column: str) -> Any:
         return parse_labels([text or "" for text in self.texts(column)])
@@ -74,9 +74,8 @@ def _frame(path: Path, options: ReadOptions) -> pd.DataFrame:
     }
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "error", pd.errors.ParserWarning
-            )  # cells beyond the heading would be dropped
+            # Otherwise cells beyond the heading would be dropped.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
             heading = pd.read_csv(path, header=None, nrows=1, dtype=str, **layout)
             names = [name for name in heading.iloc[0].tolist() if name]
             text_columns = _text_columns(names, options)
@@ -87,7 +86,7 @@ def _frame(path: Path, options: ReadOptions) -> pd.DataFrame:
     except (ValueError, EOFError, OSError, zlib.error, pd.errors.ParserWarning) as error:
         raise DataFormatError(
             f"{path} cannot be read as a table in UTF-8 with a heading: {error}. "
-            "Check that it is whole and that every row has as many cells as the heading."
+            "Check that it is complete and that every row has as many cells as the heading."
         ) from error
     refuse_repeated_columns(names, str(path))
     return frame

@@ -16,7 +16,7 @@ from laplaceconfidence.validation import check_features, check_same_length, must
 SourceKind = Literal["image", "text"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # == of arrays is no bool
+@dataclass(frozen=True, slots=True, eq=False)  # == of arrays is not a bool
 class NoisyDataset:
     """Samples with the labels they were given. All arrays have one row per sample, in the same order.
 
@@ -45,7 +45,7 @@ class NoisyDataset:
 
     Examples
     --------
-    >>> from laplaceconfidence.data import NoisyDataset
+    >>> from laplaceconfidence import NoisyDataset
     >>> data = NoisyDataset.from_arrays(["cat", None, "dog"], [[0.1, 0.2], [0.3, 0.1], [0.9, 0.8]])
     >>> len(data), data.n_classes, data.labels.tolist()
     (3, 2, [0, -1, 1])
@@ -131,7 +131,7 @@ class NoisyDataset:
 
         Examples
         --------
-        >>> from laplaceconfidence.data import NoisyDataset
+        >>> from laplaceconfidence import NoisyDataset
         >>> data = NoisyDataset.from_arrays(["cat", None, "dog"])
         >>> data.class_names, data.labels.tolist()
         (('cat', 'dog'), [0, -1, 1])

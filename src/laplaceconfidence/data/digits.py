@@ -19,7 +19,7 @@ def load_digits() -> NoisyDataset:
 
     Examples
     --------
-    >>> from laplaceconfidence.data import load_digits
+    >>> from laplaceconfidence import load_digits
     >>> load_digits().features.shape
     (1797, 64)
     """

@@ -1,4 +1,4 @@
-"""Data sets held in pandas frames, or in columns by name."""
+"""Readers of pandas data frames and of mappings of columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_frame(frame: pd.DataFrame, options: ReadOptions) -> NoisyDataset:
     frame : pandas.DataFrame
         The frame.
     options : ReadOptions
-        What the user said about the source.
+        Options of ``read_dataset``.
 
     Returns
     -------
@@ -39,12 +39,14 @@ def read_frame(frame: pd.DataFrame, options: ReadOptions) -> NoisyDataset:
 
 
 def read_columns(columns: Mapping[str, Any], options: ReadOptions) -> NoisyDataset:
-    """The data set of columns by name, of which one may be a matrix of features.
+    """Make a data set of columns by name, of which one may be a matrix of features.
 
     Parameters
     ----------
     columns : mapping of str to array-like
+        The columns, all of the same length.
     options : ReadOptions
+        Options of ``read_dataset``.
 
     Returns
     -------
@@ -65,7 +67,17 @@ def read_columns(columns: Mapping[str, Any], options: ReadOptions) -> NoisyDatas
 
 
 class FrameTable:
-    """A pandas data frame as a ``Table``."""
+    """A pandas data frame as a ``SourceTable``, which describes the methods.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The frame.
+    origin : str
+        Name of the table in error messages.
+    folder : Path or None, default=None
+        The folder at which relative paths in the cells start.
+    """
 
     def __init__(self, frame: pd.DataFrame, origin: str, folder: Path | None = None) -> None:
         self.origin = origin
@@ -136,7 +148,7 @@ def refuse_repeated_columns(names: list[str], origin: str) -> None:
     names : list of str
         The columns.
     origin : str
-        What the table is called in error messages.
+        Name of the table in error messages.
     """
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)

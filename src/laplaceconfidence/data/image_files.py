@@ -21,12 +21,22 @@ from laplaceconfidence.validation import check_integer, must_be
 KEPT_UP_TO = 2 * 2**30
 """Limit in bytes for keeping decoded images in memory; larger sets are decoded again on every use."""
 
-_IMAGES_PER_BLOCK = 256  # bounds the memory of the images that are decoded ahead
+_IMAGES_PER_BLOCK = 256  # limits the memory of the images that are decoded in advance
 
 
 @dataclass(frozen=True, slots=True)
 class BadImage:
-    """An image that cannot be decoded, and why."""
+    """An image that cannot be decoded.
+
+    Attributes
+    ----------
+    id : str
+        Id of the sample.
+    path : str
+        The file.
+    reason : str
+        The error message.
+    """
 
     id: str
     path: str

@@ -41,19 +41,19 @@ def load_image(path: str | Path | BinaryIO, size: int | tuple[int, int] | None =
 
 
 def resized(image: NDArray[Any], size: int | tuple[int, int]) -> NDArray[Any]:
-    """An image in memory at another size.
+    """Resize an image in memory.
 
     Parameters
     ----------
-    image : NDArray
-        (height, width, channels) of any type of numbers.
-    size : int or tuple of int
+    image : ndarray of shape (height, width, channels)
+        Numbers of any type.
+    size : int or tuple of (int, int)
         Side or (height, width).
 
     Returns
     -------
-    NDArray
-        Bytes where the image is of bytes, else float32.
+    ndarray of shape (height, width, channels)
+        uint8 if the image is, else float32.
     """
     from PIL import Image
 

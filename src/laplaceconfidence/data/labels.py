@@ -105,7 +105,7 @@ def encode_labels(
 
     Examples
     --------
-    >>> from laplaceconfidence.data import encode_labels
+    >>> from laplaceconfidence.data.labels import encode_labels
     >>> encode_labels(["dog", "", "cat"]).codes.tolist()
     [1, -1, 0]
     """
@@ -153,7 +153,7 @@ def distinct_labels(*columns: tuple[str, Any], missing_label: object = None) -> 
 def encodable(texts: NDArray[Any]) -> NDArray[Any]:
     """Replace what UTF-8 cannot encode by backslash escapes; other arrays are returned as they are.
 
-    Names of files may have bytes that are no valid text, which Python represents as surrogates.
+    Names of files may have bytes that are not valid text, which Python represents as surrogates.
 
     Parameters
     ----------
@@ -180,9 +180,8 @@ def _as_given(labels: Any, parameter: str) -> NDArray[Any]:
         given[:] = labels
         return given
     if hasattr(labels, "isna") and not isinstance(labels.dtype, np.dtype):
-        return np.asarray(
-            labels.to_numpy(dtype=object)
-        )  # pandas would turn integers beside a gap into floats
+        # Without a dtype, pandas would turn integers beside a gap into floats.
+        return np.asarray(labels.to_numpy(dtype=object))
     try:
         return to_numpy(labels)
     except ValueError as error:  # lists of different lengths

@@ -1,6 +1,6 @@
-"""Data sets that give pairs (input, label) one by one, such as those of torch and torchvision.
+"""Reader of data sets of pairs (input, label), such as those of torch and torchvision.
 
-They are recognized by what they offer, so that torch is not imported here.
+They are recognized by their methods, so that torch is not imported here.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ _CHANNELS = (1, 3, 4)
 
 
 def is_map_style(source: Any) -> bool:
-    """Whether ``source`` is a data set with a length that gives pairs by their number.
+    """Return whether a source is a data set with a length whose items are pairs.
 
     Parameters
     ----------
     source : object
+        Anything.
 
     Returns
     -------
@@ -45,13 +46,13 @@ def is_map_style(source: Any) -> bool:
 
 
 def read_map_style(source: Any, options: ReadOptions) -> NoisyDataset:
-    """The data set of pairs (input, label), each read once with its transformations applied.
+    """Read a data set of pairs (input, label); each is read once, with its transformations applied.
 
     Inputs of one axis become features. Inputs of two or three axes are images: tensors have their channels
     first, and so have arrays unless their last axis has 1, 3 or 4 entries. Images of floats from 0 to 1 are
-    multiplied by 255; where there are others, as after a normalization, the range of all images is stretched
-    to that of bytes. The names in ``classes`` of the source (or of the data set that it is a subset of)
-    become the names of the classes.
+    multiplied by 255, numbers from 0 to 255 are rounded, and other values, as after a normalization, are
+    scaled such that the range of all images becomes 0 to 255. The names in ``classes`` of the source (or of
+    the data set that it is a subset of) become the names of the classes.
 
     Parameters
     ----------
@@ -136,6 +137,6 @@ def _class_names(source: Any) -> list[str] | None:
 
 
 def _unlike(first: NDArray[Any], other: NDArray[Any], row: int) -> InvalidInputError:
-    advice = "Give 'image_size', or resize them in the dataset." if first.ndim == 3 else ""
+    advice = "Pass 'image_size', or resize them in the dataset." if first.ndim == 3 else ""
     rule = f"a dataset whose inputs have one shape, {first.shape} as in row 0"
     return must_be("source", rule, f"shape {other.shape} in row {row}", advice)

@@ -65,7 +65,7 @@ def add_noise(
 
     Examples
     --------
-    >>> from laplaceconfidence.data import add_noise, load_digits
+    >>> from laplaceconfidence import add_noise, load_digits
     >>> noisy = add_noise(load_digits(), "symmetric", 0.4, random_state=0)
     >>> round(float((noisy.labels != noisy.true_labels).mean()), 2)
     0.38

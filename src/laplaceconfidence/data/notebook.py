@@ -1,4 +1,4 @@
-"""What a notebook shows of a data set."""
+"""Data sets as HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def dataset_html(dataset: NoisyDataset) -> str:
     Parameters
     ----------
     dataset : NoisyDataset
+        The data set.
 
     Returns
     -------
@@ -46,29 +47,51 @@ def dataset_html(dataset: NoisyDataset) -> str:
 
 
 def dataset_title(dataset: NoisyDataset) -> str:
-    """How many samples of how many classes, in a few words."""
-    return f"{counted(len(dataset), 'sample')} of {counted(dataset.n_classes, 'class', 'classes')}"
-
-
-def are_pictures(dataset: NoisyDataset) -> bool:
-    """Whether the samples of ``dataset`` are shown as pictures."""
-    return dataset.images is not None or dataset.source_kind == "image"
-
-
-def sample_html(dataset: NoisyDataset, row: int, side: int = SIDE) -> Html:
-    """One sample as people look at it: its picture, or its text, shortened.
+    """The numbers of samples and classes, such as "1,797 samples of 10 classes".
 
     Parameters
     ----------
     dataset : NoisyDataset
+        The data set.
+
+    Returns
+    -------
+    str
+    """
+    return f"{counted(len(dataset), 'sample')} of {counted(dataset.n_classes, 'class', 'classes')}"
+
+
+def are_pictures(dataset: NoisyDataset) -> bool:
+    """Return whether the samples of a data set are shown as pictures.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The data set.
+
+    Returns
+    -------
+    bool
+    """
+    return dataset.images is not None or dataset.source_kind == "image"
+
+
+def sample_html(dataset: NoisyDataset, row: int, side: int = SIDE) -> Html:
+    """One sample as HTML: its picture, or its text, shortened.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The data set.
     row : int
+        Number of the sample.
     side : int, default=72
         Pixels of the square that a picture is fitted into.
 
     Returns
     -------
     Html
-        A note where an image file cannot be decoded; nothing where the data set has neither images nor texts.
+        A note if an image file cannot be decoded; empty if the data set has neither images nor texts.
     """
     if are_pictures(dataset):
         found = picture_of(dataset, row, 2 * side)

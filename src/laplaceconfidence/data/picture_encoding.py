@@ -1,4 +1,4 @@
-"""Small pictures of samples as browsers read them: decoded and encoded anew, never the bytes of a file."""
+"""Small pictures of samples for browsers, always encoded again: bytes of image files are never passed on."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.images import load_thumbnail
 from laplaceconfidence.exceptions import DataFormatError
 
-_LARGEST_DRAWING = 64  # pixels; up to this, images are kept exactly, beyond it as photographs
+_LARGEST_DRAWING = 64  # pixels; images up to this size are stored without loss, larger ones as JPEG
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedPicture:
-    """An image as browsers read it.
+    """An image in a format that browsers display.
 
     Attributes
     ----------
     content : bytes
+        The encoded image.
     media_type : str
         "image/png" or "image/jpeg".
     """
@@ -32,24 +33,24 @@ class EncodedPicture:
 
     @property
     def data_uri(self) -> str:
-        """The picture as an address that needs no network."""
+        """The picture as a ``data:`` address, which needs no network."""
         return f"data:{self.media_type};base64,{base64.b64encode(self.content).decode()}"
 
     @property
     def is_coarse(self) -> bool:
-        """Whether it is so small that it is enlarged to be seen, and kept exactly."""
+        """Whether the image is small and stored without loss, so that enlarging it should keep its pixels."""
         return self.media_type == "image/png"
 
 
 def encode_picture(image: ByteImages, longest: int | None = None) -> EncodedPicture:
-    """Small images as PNG, exactly as they are; larger ones as JPEG.
+    """Encode an image: small ones as PNG without loss, larger ones as JPEG.
 
     Parameters
     ----------
-    image : ByteImages
-        (height, width, channels); of channels that are no colors, the first is shown in gray.
-    longest : int, optional
-        Pixels that the longer side is reduced to where it has more.
+    image : ndarray of uint8 of shape (height, width, channels)
+        The image; unless it has 3 or 4 channels, the first one is shown in gray.
+    longest : int or None, default=None
+        Largest number of pixels of the longer side; larger images are reduced.
 
     Returns
     -------
@@ -71,19 +72,21 @@ def encode_picture(image: ByteImages, longest: int | None = None) -> EncodedPict
 
 
 def picture_of(dataset: NoisyDataset, row: int, longest: int) -> EncodedPicture | None:
-    """The picture of one sample, from memory or from its file.
+    """Encode the picture of one sample, from memory or from its file.
 
     Parameters
     ----------
     dataset : NoisyDataset
+        The data set.
     row : int
+        Number of the sample.
     longest : int
-        Pixels that the longer side is reduced to where it has more.
+        Largest number of pixels of the longer side; larger images are reduced.
 
     Returns
     -------
     EncodedPicture or None
-        ``None`` where the sample has no image, or its file cannot be decoded.
+        ``None`` if the sample has no image, or its file cannot be decoded.
     """
     if dataset.images is not None:
         return encode_picture(dataset.images[row], longest)

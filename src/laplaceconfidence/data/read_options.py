@@ -25,7 +25,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadOptions:
-    """Options of ``read_dataset``; ``None`` if the user did not set one."""
+    """Options of ``read_dataset``, which describes them; ``None`` if the user did not set one."""
 
     label: str | None = None
     features: Any = None
@@ -46,7 +46,15 @@ class ReadOptions:
         return {name: value for name, value in values.items() if value is not None}
 
     def allow_only(self, source: str, *names: str) -> None:
-        """Raise if an option is set that does not apply to this kind of source."""
+        """Raise if an option is set that does not apply to this kind of source.
+
+        Parameters
+        ----------
+        source : str
+            The kind of source in error messages, such as "a CSV file".
+        *names : str
+            Options that apply.
+        """
         for name, value in self.given.items():
             if name not in names:
                 applicable = ", ".join(repr(name) for name in names) or "none"
@@ -55,14 +63,37 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The columns of a table or the keys of an archive."""
+    """The columns of a table or the keys of an archive.
+
+    Attributes
+    ----------
+    existing : sequence of str
+        The names.
+    what : str
+        "columns" or "keys", for error messages.
+    origin : str
+        The file or object they belong to, for error messages.
+    """
 
     existing: Sequence[str]
-    what: str  # "columns" or "keys"
-    origin: str  # the file or object they belong to
+    what: str
+    origin: str
 
     def find(self, parameter: str, requested: str | None) -> str | None:
-        """Return the requested name, which must exist, or the first usual name that exists."""
+        """Return the requested name, which must exist, or the first usual name that exists.
+
+        Parameters
+        ----------
+        parameter : str
+            The option that names the column or key, a key of ``USUAL_NAMES``.
+        requested : str or None
+            Its value.
+
+        Returns
+        -------
+        str or None
+            ``None`` if nothing was requested and no usual name exists.
+        """
         if requested is None:
             return next((name for name in USUAL_NAMES[parameter] if name in self.existing), None)
         if requested not in self.existing:
@@ -70,7 +101,19 @@ class Names:
         return requested
 
     def require(self, parameter: str, requested: str | None) -> str:
-        """Like ``find``, but raise if there is none."""
+        """Like ``find``, but raise if there is none.
+
+        Parameters
+        ----------
+        parameter : str
+            As in ``find``.
+        requested : str or None
+            As in ``find``.
+
+        Returns
+        -------
+        str
+        """
         name = self.find(parameter, requested)
         if name is None:
             usual = ", ".join(repr(usual) for usual in USUAL_NAMES[parameter])
@@ -83,7 +126,20 @@ class Names:
         return name
 
     def find_source(self, options: ReadOptions) -> tuple[SourceKind | None, str | None]:
-        """Return the kind of the sources, texts or images, and the name of their column or key."""
+        """Find the column or key of the texts or of the paths of images.
+
+        Parameters
+        ----------
+        options : ReadOptions
+            ``text`` or ``path`` may name it.
+
+        Returns
+        -------
+        kind : {"text", "image"} or None
+            ``None`` if there is neither.
+        name : str or None
+            The column or key.
+        """
         if options.text is not None and options.path is not None:
             rule = "left out if 'text' is given, as only one of them is shown"
             raise must_be("path", rule, options.path)
@@ -92,22 +148,47 @@ class Names:
         path = self.find("path", options.path)
         return ("image", path) if path is not None else (None, None)
 
-    def lies_beside(self, features: Any) -> bool:
-        """Return whether ``features`` is an .npy file or an array, and not a name in the source."""
+    def is_not_a_name(self, features: Any) -> bool:
+        """Return whether ``features`` is an .npy file or an array, and not a name in the source.
+
+        Parameters
+        ----------
+        features : object
+            The option ``features``.
+
+        Returns
+        -------
+        bool
+        """
         if isinstance(features, str):
             return features.endswith(".npy") and features not in self.existing
         is_names = isinstance(features, (list, tuple)) and all(isinstance(name, str) for name in features)
         return features is not None and not is_names
 
-    def nothing_describes(self) -> InvalidInputError:
-        """Make the error for a source with labels and nothing else that could be used."""
+    def no_inputs_error(self) -> InvalidInputError:
+        """Make the error for a source that has labels, but no features, images, texts or paths.
+
+        Returns
+        -------
+        InvalidInputError
+        """
         return InvalidInputError(
             f"{self.origin} holds labels but no features, images, texts or paths under a usual name: "
-            f"say which of the {self.what} to use with 'features', 'text' or 'path'. {self.listed()}"
+            f"name the {self.what} to use with 'features', 'text' or 'path'. {self.listed()}"
         )
 
     def listed(self, most: int = 30) -> str:
-        """A sentence with the names that exist."""
+        """List the names that exist, in a sentence.
+
+        Parameters
+        ----------
+        most : int, default=30
+            Largest number of names to list.
+
+        Returns
+        -------
+        str
+        """
         shown = ", ".join(repr(name) for name in self.existing[:most])
         more = f", ... ({len(self.existing)} in all)" if len(self.existing) > most else ""
-        return f"The {self.what} that exist: {shown or 'none'}{more}."
+        return f"Existing {self.what}: {shown or 'none'}{more}."

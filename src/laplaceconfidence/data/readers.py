@@ -84,7 +84,7 @@ def read_dataset(
         labels.
     images : str or None, default=None
         Key of the images in an .npz file, "images" if not set; or column of images of a Hugging Face data
-        set, the only one if not set. Images that are files stay files, others are decoded.
+        set, the only one if not set. Images that are files are not decoded, others are.
     id : str or None, default=None
         Column or key of the ids; "id" or "ids", if it exists, if not set.
     text : str or None, default=None
@@ -100,8 +100,8 @@ def read_dataset(
         "train" (the default), "test" or "all" of CIFAR; "train" or "test" of WebVision; a split of a
         Hugging Face ``DatasetDict``.
     image_size : int, tuple of (int, int) or None, default=None
-        Side or (height, width) that images of Hugging Face data sets and of pairs are resized to when they
-        are read into memory; without it all must be of one size.
+        Side or (height, width) that images of Hugging Face and map-style data sets are resized to when they
+        are read into memory; ``None`` requires that all have one size.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def read_dataset(
 
     Examples
     --------
-    >>> from laplaceconfidence.data import read_dataset
+    >>> from laplaceconfidence import read_dataset
     >>> read_dataset(([[0.0, 1.0], [1.0, 0.0]], ["cat", "dog"])).class_names
     ('cat', 'dog')
     """

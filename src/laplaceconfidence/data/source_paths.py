@@ -1,4 +1,4 @@
-"""Paths of a source and of the files its options name, written such that they are found from elsewhere."""
+"""Absolute paths of sources and of the files in their options, which stay valid in any working directory."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-_MAY_BE_FILES = ("features", "labels")  # of the options that say how to read a source
+_MAY_BE_FILES = ("features", "labels")  # options of ``read_dataset``
 
 
 def full_path(path: str) -> str:
-    """A path made absolute; what is no path, such as 'digits', as it is.
+    """Make the path of an existing file or folder absolute; names such as "digits" are returned unchanged.
 
     Parameters
     ----------
     path : str
+        A source of ``read_dataset``.
 
     Returns
     -------
@@ -24,11 +25,12 @@ def full_path(path: str) -> str:
 
 
 def with_full_paths(read_options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a source such that its files can be found from elsewhere.
+    """Make the paths in the options of a source absolute.
 
     Parameters
     ----------
     read_options : mapping of str to object
+        Options of ``read_dataset``.
 
     Returns
     -------

@@ -21,21 +21,33 @@ ColumnKind = Literal["number", "list", "other"]
 
 TABLE_OPTIONS = ("label", "features", "id", "text", "path", "true_label", "missing_label")
 
-# Row numbers that pandas writes by default; they are no features.
+# Row numbers that pandas writes by default; they are not features.
 _ROW_NUMBERS = re.compile(r"|index|level_0|Unnamed: \d+|__index_level_\d+__")
 
 
-class Table(Protocol):
-    """What is needed of a table, whatever library it comes from."""
+class SourceTable(Protocol):
+    """A table that a data set is read from, whatever library it comes from.
 
-    origin: str  # what messages call it
+    Attributes
+    ----------
+    origin : str
+        Name of the table in error messages.
+    column_names : list of str
+        The columns.
+    n_rows : int
+        Number of rows.
+    folder : Path or None
+        The folder at which relative paths in the cells start.
+    """
+
+    origin: str
     column_names: list[str]
     n_rows: int
-    folder: Path | None  # where relative paths in its cells start
+    folder: Path | None
 
     @property
     def row_names(self) -> StrArray | None:
-        """Ids of the rows that are not in a column."""
+        """Ids of the rows, if they are stored outside of the columns."""
 
     def kind(self, column: str) -> ColumnKind:
         """Return whether a column holds numbers, lists of numbers, or something else."""
@@ -57,19 +69,19 @@ class Table(Protocol):
 
 
 def dataset_of_table(
-    table: Table, options: ReadOptions, pictures: ColumnImages | None = None
+    table: SourceTable, options: ReadOptions, pictures: ColumnImages | None = None
 ) -> NoisyDataset:
     """Make a data set of a table.
 
     Parameters
     ----------
-    table : Table
+    table : SourceTable
         The table.
     options : ReadOptions
-        What the user said about the source.
+        Options of ``read_dataset``.
     pictures : ColumnImages or None, default=None
-        The images of one of its columns. They are then what is shown of a sample, and columns of single
-        numbers are features only if ``options`` says so: beside images they are mostly sizes and ids.
+        The images of one of the columns, which become the images of the data set. Columns of single numbers
+        are then features only if ``options`` names them: beside images they are mostly sizes and ids.
 
     Returns
     -------
@@ -84,7 +96,7 @@ def dataset_of_table(
     taken = {label, true_label, source, names.find("id", options.id), *USUAL_NAMES["label"][:2]}
     features = _features(table, names, options, {name for name in taken if name is not None}, pictures)
     if features is None and source is None and pictures is None:
-        raise names.nothing_describes()
+        raise names.no_inputs_error()
     sources: list[str] | None = None if source is None else _sources(table, source, kind == "image")
     if pictures is not None and pictures.paths is not None:
         kind, sources = "image", pictures.paths
@@ -102,15 +114,15 @@ def dataset_of_table(
 
 
 def _features(
-    table: Table, names: Names, options: ReadOptions, taken: set[str], pictures: ColumnImages | None
+    table: SourceTable, names: Names, options: ReadOptions, taken: set[str], pictures: ColumnImages | None
 ) -> Any:
     requested = options.features
-    if names.lies_beside(requested):
+    if names.is_not_a_name(requested):
         return load_features(requested)
     if requested is None:
         columns = _usual_features(table, names, taken, lists_only=pictures is not None)
     else:
-        columns = _asked(names, requested)
+        columns = _requested_columns(names, requested)
     if columns is None:
         return None
     if label_like := [name for name in columns if name in taken]:
@@ -123,7 +135,7 @@ def _features(
     return table.numbers(columns)
 
 
-def _asked(names: Names, requested: Any) -> list[str]:
+def _requested_columns(names: Names, requested: Any) -> list[str]:
     """Return the columns that match a name, a pattern such as ``emb_*`` or a list of names."""
     if isinstance(requested, str):
         if requested in names.existing:
@@ -138,7 +150,9 @@ def _asked(names: Names, requested: Any) -> list[str]:
     return [names.require("features", name) for name in requested]
 
 
-def _usual_features(table: Table, names: Names, taken: set[str], *, lists_only: bool) -> list[str] | None:
+def _usual_features(
+    table: SourceTable, names: Names, taken: set[str], *, lists_only: bool
+) -> list[str] | None:
     usual = names.find("features", None)
     if usual is not None and usual not in taken and table.kind(usual) == "list":
         return [usual]
@@ -151,7 +165,7 @@ def _usual_features(table: Table, names: Names, taken: set[str], *, lists_only: 
     return numbers or lists or None
 
 
-def _ids(table: Table, names: Names, options: ReadOptions) -> list[str | None] | StrArray | None:
+def _ids(table: SourceTable, names: Names, options: ReadOptions) -> list[str | None] | StrArray | None:
     column = names.find("id", options.id)
     if column is None:
         return table.row_names
@@ -163,7 +177,7 @@ def _ids(table: Table, names: Names, options: ReadOptions) -> list[str | None] |
     return ids
 
 
-def _sources(table: Table, column: str, are_paths: bool) -> list[str]:
+def _sources(table: SourceTable, column: str, are_paths: bool) -> list[str]:
     cells = [cell or "" for cell in table.texts(column)]
     if not are_paths or table.folder is None:
         return cells
@@ -181,7 +195,7 @@ def stack_rows(rows: list[Any], column: str, origin: str) -> NDArray[Any]:
     column : str
         Name of the column in error messages.
     origin : str
-        What the table is called in error messages.
+        Name of the table in error messages.
 
     Returns
     -------

@@ -188,9 +188,9 @@ def test_tables_that_differ_are_refused(run: Any, animals: pd.DataFrame, tmp_pat
         ("id,verified_label\n", "empty in all of its 0 rows"),
         (
             "id,label\ns000,cat\n",
-            "Got \"v.csv without 'verified_label'\" instead. The columns that exist: 'id'",
+            "Got \"v.csv without 'verified_label'\" instead. Existing columns: 'id'",
         ),
-        ("id;verified_label\ns000;cat\n", "The columns that exist: 'id;verified_label'"),
+        ("id;verified_label\ns000;cat\n", "Existing columns: 'id;verified_label'"),
         ("id,verified_label\ns000,cat,dog\n", "v.csv cannot be read as a table"),
         ("", "v.csv cannot be read as a table"),
     ],
