@@ -5,14 +5,18 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from laplaceconfidence.confidence.noise_aware import noise_model
-from laplaceconfidence.confidence.noise_aware.candidates import likely_classes, narrow
 from laplaceconfidence.confidence.noise_aware.noise_model import (
     Pool,
     PooledRows,
     fit_full_pool,
     fit_symmetric_pool,
 )
-from laplaceconfidence.confidence.noise_aware.transition import fit_transition, uniform_noise
+from laplaceconfidence.confidence.noise_aware.transition import (
+    fit_transition,
+    likely_classes,
+    narrow,
+    uniform_noise,
+)
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

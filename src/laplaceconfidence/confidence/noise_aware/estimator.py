@@ -21,7 +21,6 @@ from laplaceconfidence.confidence.audited_labels import (
 )
 from laplaceconfidence.confidence.decisions import ExpectedCurve, expected_curve, threshold_for_precision
 from laplaceconfidence.confidence.inputs import check_feature_vectors, check_given_labels
-from laplaceconfidence.confidence.noise_aware.candidates import widen
 from laplaceconfidence.confidence.noise_aware.posterior import (
     LabelPosterior,
     calibrate_posterior,
@@ -30,7 +29,7 @@ from laplaceconfidence.confidence.noise_aware.posterior import (
 from laplaceconfidence.confidence.noise_aware.prediction import NewSampleModel, Predictor
 from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool, select_pool
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
-from laplaceconfidence.confidence.noise_aware.transition import pair_counts
+from laplaceconfidence.confidence.noise_aware.transition import pair_counts, widen
 from laplaceconfidence.confidence.noise_aware.views import FeatureViews, find_views
 from laplaceconfidence.confidence.probabilities import check_pred_probs
 from laplaceconfidence.confidence.protocol import EvidenceKind

@@ -16,13 +16,14 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.confidence.noise_aware.candidates import bias_of, sum_by_class
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.confidence.noise_aware.transition import (
+    bias_of,
     fit_transition,
     pair_counts,
     posterior,
     probability_of_given,
+    sum_by_class,
     uniform_noise,
 )
 

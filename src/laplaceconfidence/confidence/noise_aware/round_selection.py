@@ -16,12 +16,11 @@ from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.audited_labels import labels_to_learn
 from laplaceconfidence.confidence.held_out_folds import clearly_worse, make_held_out_folds
 from laplaceconfidence.confidence.inputs import class_shares
-from laplaceconfidence.confidence.noise_aware.candidates import narrow
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
 from laplaceconfidence.confidence.noise_aware.noise_selection import PoolCandidate, choose_pool
 from laplaceconfidence.confidence.noise_aware.rounds import RoundEvidence, first_round, later_round
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
-from laplaceconfidence.confidence.noise_aware.transition import uniform_noise
+from laplaceconfidence.confidence.noise_aware.transition import narrow, uniform_noise
 from laplaceconfidence.confidence.noise_aware.views import FeatureViews
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.stages import stage

@@ -13,7 +13,6 @@ import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.confidence.held_out_folds import HeldOutFolds
-from laplaceconfidence.confidence.noise_aware.candidates import candidate_width, likely_classes, narrow
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
 from laplaceconfidence.confidence.noise_aware.probes import fit_probe
 from laplaceconfidence.confidence.noise_aware.propagation import (
@@ -22,7 +21,12 @@ from laplaceconfidence.confidence.noise_aware.propagation import (
     propagate_targets,
 )
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
-from laplaceconfidence.confidence.noise_aware.transition import probability_of_given
+from laplaceconfidence.confidence.noise_aware.transition import (
+    candidate_width,
+    likely_classes,
+    narrow,
+    probability_of_given,
+)
 from laplaceconfidence.confidence.noise_aware.views import FeatureViews
 
 PROBE = SETTINGS.probe
