@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
-from laplaceconfidence.confidence.noise_aware.local_noise import Disagreement, measure_disagreement
+from laplaceconfidence.confidence.noise_aware.local_noise import (
+    Disagreement,
+    local_noise_posterior,
+    measure_disagreement,
+)
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
-from laplaceconfidence.confidence.noise_aware.posterior import local_noise_posterior
 from laplaceconfidence.data.instance_noise import draw_instance_labels
 from laplaceconfidence.evaluation.metrics import score_confidence
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
@@ -97,7 +100,7 @@ def test_confusion_of_what_looks_alike_stays_unidentified() -> None:
     shares = (shares / shares.sum(axis=1, keepdims=True)).cumsum(axis=1)
     labels = (shares < np.random.default_rng(1).random((len(Y), 1))).sum(axis=1).clip(0, 9)
     assert 0.1 < (labels != Y).mean() < 0.5
-    with pytest.warns(LaplaceConfidenceWarning, match="cannot be told"):
+    with pytest.warns(LaplaceConfidenceWarning, match="cannot be distinguished"):
         model = NoiseAwareConfidence(n_jobs=1).fit(X, labels)
     assert model.noise_model_ != "local"
 

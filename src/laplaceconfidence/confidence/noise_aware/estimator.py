@@ -21,14 +21,11 @@ from laplaceconfidence.confidence.audited_labels import (
 )
 from laplaceconfidence.confidence.decisions import ExpectedCurve, expected_curve, threshold_for_precision
 from laplaceconfidence.confidence.inputs import check_feature_vectors, check_given_labels
-from laplaceconfidence.confidence.noise_aware.posterior import (
-    LabelPosterior,
-    calibrate_posterior,
-    label_posterior,
-)
-from laplaceconfidence.confidence.noise_aware.prediction import NewSampleModel, Predictor
+from laplaceconfidence.confidence.noise_aware.local_noise import LabelPosterior, label_posterior
+from laplaceconfidence.confidence.noise_aware.posterior import calibrate_posterior
+from laplaceconfidence.confidence.noise_aware.prediction import make_predictor
 from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool, select_pool
-from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
+from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED, SETTINGS
 from laplaceconfidence.confidence.noise_aware.transition import pair_counts, widen
 from laplaceconfidence.confidence.noise_aware.views import FeatureViews, find_views
 from laplaceconfidence.confidence.probabilities import check_pred_probs
@@ -53,25 +50,25 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
 
     A linear probe and labels propagated over graphs give evidence about every sample that does not depend on
     its own label. One likelihood of the given labels weights the evidence, calibrates it and fits the noise
-    T[z, y] = p(given y | true z); the posteriors then train better probes and graphs, with every label still
-    held out from the evidence about its own sample. Of these rounds of self-training, the latest one is used
-    that makes held-out given labels not clearly less likely than the best round does (two standard errors, at
-    most 0.005 nats per label). docs/noise-aware.md has the formulas.
+    T[z, y] = p(given y | true z). In further rounds of self-training, the posteriors replace the given labels
+    that are learned and propagated; every label stays held out from the evidence about its own sample. The
+    latest round is used under which held-out given labels are not clearly less likely than under the best
+    round (by two standard errors, or 0.005 nats per label if that is less). The documentation page "The
+    noise-aware estimator" has the formulas.
 
     Parameters
     ----------
     n_neighbors : int, sequence of int or "auto", default="auto"
-        Neighbors of a sample in each of the graphs. "auto" is (30, 100), or (10, 30) where classes have fewer
-        than 100 labels on average; above 50 classes one graph of 30.
+        Number of neighbors per sample in each of the graphs. "auto" is (30, 100), or (10, 30) if classes have
+        fewer than 100 labels on average; with more than 50 classes it is 30.
     n_components : int or None, default=None
-        Principal axes that are used; ``None`` uses up to 256.
+        Number of principal components to keep; ``None`` keeps up to 256.
     n_rounds : int or "auto", default="auto"
-        Rounds of self-training, the first included; "auto" is 4, above 50 classes 2.
+        Number of rounds of self-training, the first included; "auto" is 4, with more than 50 classes 2.
     n_folds : int, default=5
-        Folds in which the given labels are held out, at least 3.
+        Number of folds in which the given labels are held out, at least 3.
     search : {"auto", "exact", "ivf"}, default="auto"
-        Exact neighbor search, an inverted file (approximate, fast), or "auto": the latter from 20,000 samples
-        on.
+        The neighbor search; "ivf" is approximate and fast, "auto" uses it from 20,000 samples on.
     target_recall : float, default=0.9
         Share of the true neighbors that an approximate search must find, measured on a sample.
     knn_graph_kind : {"similarity", "cosine_distance", "distance"}, default="similarity"
@@ -79,9 +76,9 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
     missing_label : object, default=None
         A value of ``y`` that means "no label", besides ``None``, NaN and the empty string.
     n_jobs : int or None, default=None
-        Threads; ``None`` and -1 use every core.
+        Number of threads; ``None`` and -1 use all cores.
     random_state : int, Generator, RandomState or None, default=0
-        Seed of the folds and of the approximate search.
+        Seed of the folds, of the rows that pools are fitted on, and of the approximate search.
 
     Attributes
     ----------
@@ -94,52 +91,56 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (C,)
         The classes, in the order of the columns.
     cautious_confidence_ : ndarray of shape (n,)
-        Mean confidence over the rounds. Thresholds and curves count with it, so that no precision is promised
-        where the rounds disagree.
+        Mean confidence over the rounds. ``threshold_for`` and ``expected_curve`` compute expected errors from
+        it, because a single round may be overconfident.
     label_support_ : ndarray of shape (n,)
-        Probability that the evidence gives to the given label without having seen it: the pessimistic number.
+        Probability of the given label according to evidence that does not include it, a pessimistic estimate.
     noise_rate_ : float
         Expected share of wrong labels.
     noise_rate_bracket_ : tuple of float
         Optimistic and pessimistic noise rate.
     identifiable_ : bool
-        Whether the noise could be told from the overlap of the classes.
+        Whether the noise was identified; if not, wrong labels cannot be distinguished from overlapping
+        classes.
     transition_matrix_ : ndarray of shape (C, C)
         p(given | true), true classes in rows.
     class_prior_ : ndarray of shape (C,)
         Expected shares of the true classes.
     expected_errors_ : ndarray of shape (C, C)
-        Expected number of wrong labels, by true class (rows) and given label.
+        Expected number of wrong labels per true class (rows) and given label (columns).
     rounds_ : list of dict
-        What every round tried, how likely it made held-out labels, and which step was selected ("won").
+        One entry per round: the kinds of noise that were tried, the log-likelihood of held-out labels, and
+        whether the round was selected ("won").
     noise_model_ : str
-        The selected kind of noise: "symmetric", "proportional", "full", "sparse" or "shrunk"; "local" is
-        noise that the features predict, found by disagreement that is the same everywhere; "assumed" in a
-        fallback.
+        The selected kind of noise: "symmetric", "proportional", "full", "sparse" or "shrunk"; "local" for
+        noise that the features predict; "assumed" in a fallback.
     round_ : int
-        The selected step of ``rounds_``, from 1; 0 in a fallback.
+        The selected entry of ``rounds_``, from 1; 0 in a fallback.
     disagreement_ : Disagreement or None
-        Share of labels that differ from what held-out evidence predicts, among its surest predictions and
-        among all; ``None`` above 50 classes, without a graph and in a fallback.
+        Share of labels that differ from predictions by held-out evidence, among the most certain predictions
+        and among all; ``None`` with more than 50 classes, without a graph and in a fallback.
     fallback_ : str or None
-        Why fixed weights and an assumed noise rate were used, if they were.
+        The reason why fixed weights and an assumed noise rate were used; ``None`` if they were not.
     calibration_ : LogOddsCalibration or None
-        Slopes and offset learned from audited labels.
+        Slopes and offset fitted to audited labels; ``None`` if there were too few.
     neighborhood_ : Neighborhood or None
         Neighbors and weights of the widest graph; ``None`` without a graph.
     n_neighbors_, search_, recall_ : int, str and float, or None
-        Neighbors of the widest graph, the search that was used and the recall it reached; ``None`` without
-        one.
+        Number of neighbors of the widest graph, the neighbor search that was used and the share of the true
+        neighbors that it found; ``None`` without a search.
     residual_ : float or None
         Largest true relative residual of the propagation; ``None`` without a graph.
     timings_ : dict of str to float
-        Seconds by stage.
+        Seconds per stage.
+    n_features_in_ : int
+        Number of features; not set without features.
 
     Examples
     --------
     >>> from sklearn.datasets import load_digits
+    >>> from laplaceconfidence import NoiseAwareConfidence
     >>> X, y = load_digits(return_X_y=True)
-    >>> y[0] = 7                                          # a wrong label
+    >>> y[0] = 7  # a wrong label
     >>> NoiseAwareConfidence().fit(X, y).confidence_.argmin()
     np.int64(0)
     """
@@ -187,21 +188,22 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d) or None
-            Features; ``None`` if a ``knn_graph`` or ``pred_probs`` is passed.
+            Feature vectors; may be ``None`` if a ``knn_graph`` or ``pred_probs`` is passed.
         y : array-like of shape (n,)
             Given labels.
         knn_graph : scipy.sparse matrix of shape (n, n) or None, default=None
-            Replaces the graphs made from ``X``.
+            A graph of neighbors that replaces the graphs made from ``X``, with values as ``knn_graph_kind``
+            says.
         pred_probs : array-like of shape (n, C) or None, default=None
             Further evidence: probabilities predicted by models that did not train on the sample.
         audited : mapping of int to label, array-like of shape (n,) or None, default=None
-            Labels that a person has verified, by row or as a column with gaps. They are certain, and 50 or
-            more calibrate the others.
+            Labels that a person has verified, by row number or as a column with missing values. They are
+            taken as certain, and if there are 50 or more, they calibrate the confidences of the others.
         audited_at_random : collection of int or None, default=None
             Rows among ``audited`` that were drawn at random, if not all were: only these calibrate the
             others.
         **unsupported : None
-            ``sample_weight`` is not supported: anything but ``None`` is refused.
+            ``sample_weight`` is not supported: other values raise ``InvalidInputError``.
 
         Returns
         -------
@@ -253,7 +255,14 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         self.timings_ = timer.seconds
         self._graphs = views.graphs
         self._fitted_with_pred_probs = probabilities is not None
-        self._predictor = self._make_predictor(views, selected, found, labels_to_learn(given, verified))
+        self._predictor = make_predictor(
+            views,
+            selected,
+            found,
+            labels_to_learn(given, verified),
+            self.label_distributions_,
+            n_jobs=self.n_jobs,
+        )
         self._warn_if_unidentified()
         return self
 
@@ -267,19 +276,19 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         return None if self._graphs is None else self._graphs.neighborhood()
 
     def predict_proba(self, X: Any, *, pred_probs: Any = None) -> FloatArray:
-        """Probability of every true class for new samples.
+        """Predict the class probabilities of new samples.
 
-        The evidence is that of the fit: a probe, and the neighbors among the training samples with the labels
-        propagated to them, weighted by the selected pool. The probe is fitted to all labels at the first
-        call.
+        The kinds of evidence are those of the fit, a linear classifier and labels propagated from neighbors
+        among the fitted samples, with the same weights. At the first call, the classifier is fitted to all
+        labels and the labels are propagated without held-out folds.
 
         Parameters
         ----------
         X : array-like of shape (m, d) or None
-            Features; ``None`` only if the estimator was fitted on ``pred_probs`` alone.
+            Feature vectors; ``None`` only if the estimator was fitted on ``pred_probs`` alone.
         pred_probs : array-like of shape (m, C) or None, default=None
-            Predicted probabilities of the new samples, by the same kind of model as those that ``fit`` was
-            passed. Without them the pool of the features alone is used.
+            Predicted probabilities of the new samples, from the same kind of model as those passed to
+            ``fit``. Without them, the weights fitted to the features alone are used.
 
         Returns
         -------
@@ -301,11 +310,13 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         return self._predictor(features, probabilities)
 
     def predict(self, X: Any, *, pred_probs: Any = None) -> NDArray[Any]:
-        """The most probable true class of new samples.
+        """Predict the most probable class of new samples.
 
         Parameters
         ----------
-        X, pred_probs
+        X : array-like of shape (m, d) or None
+            As in ``predict_proba``.
+        pred_probs : array-like of shape (m, C) or None, default=None
             As in ``predict_proba``.
 
         Returns
@@ -317,7 +328,7 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         return most_probable
 
     def threshold_for(self, precision: float = 0.95) -> float:
-        """The largest confidence below which labels are expected to be wrong at this rate.
+        """Find the largest threshold such that the labels below it are expected to be wrong at some rate.
 
         Parameters
         ----------
@@ -327,13 +338,13 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         Returns
         -------
         float
-            The threshold; 0, below which there is no label, where the rate cannot be reached.
+            The threshold; 0, which flags no label, if no threshold reaches the rate.
         """
         check_is_fitted(self)
         return threshold_for_precision(self.confidence_, precision, self.cautious_confidence_)
 
     def expected_curve(self) -> ExpectedCurve:
-        """Expected precision and recall of flagging the labels below every confidence.
+        """Compute the expected precision and recall of flagging the labels below each threshold.
 
         Returns
         -------
@@ -368,22 +379,22 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         return features
 
     def _new_features(self, X: Any) -> FloatArray | None:
-        """Checked features of new samples; ``None`` where the fit used ``pred_probs`` alone."""
+        """Check features of new samples; ``None`` if the estimator was fitted on ``pred_probs`` alone."""
         if self._predictor.model is not None:
             if X is None:
                 raise must_be("X", "given: the estimator was fitted on features", None)
             return check_feature_vectors(self, X, reset=False)
         if self._graphs is not None:
             raise InvalidInputError(
-                "Fitted on a 'knn_graph' without features: new samples have no place in it. "
-                "Pass features to 'fit' as well."
+                "This estimator was fitted on a 'knn_graph' without features, so new samples cannot be "
+                "compared with the fitted ones. Pass 'X' to fit, too."
             )
         if X is not None:
             raise must_be("X", "None: the estimator was fitted on 'pred_probs' alone", type(X).__name__)
         return None
 
     def _encode(self, y: Any, audited: Any, n_samples: int | None) -> tuple[IntArray, IntArray | None]:
-        """Codes of the given and of the verified labels."""
+        """Encode the given and the verified labels."""
         y = to_numpy(y)
         y = column_or_1d(y, warn=True) if y.ndim == 2 else y
         n_samples = len(y) if n_samples is None else n_samples
@@ -438,7 +449,7 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         given: IntArray,
         verified: IntArray | None,
     ) -> None:
-        """Set what ``fit`` found, over all classes and all samples."""
+        """Set the fitted attributes, with arrays over all classes and all samples."""
         posterior = found.posterior
         n, n_classes = len(given), len(self.classes_)
         distributions = posterior.distributions
@@ -466,40 +477,20 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         self.rounds_ = found.history
         self.fallback_ = selected.fallback
 
-    def _make_predictor(
-        self, views: FeatureViews, selected: SelectedPool, found: LabelPosterior, labels: IntArray
-    ) -> Predictor:
-        model = None
-        if views.coordinates is not None and views.whitening is not None and views.graphs is not None:
-            # A pool is calibrated for evidence from what its round learned: labels, or their posteriors.
-            learns_labels = selected.feature_round == 1 and found.noise_model != "local"
-            model = NewSampleModel(
-                views.coordinates,
-                views.whitening,
-                views.graphs,
-                labels,
-                None if learns_labels else self.label_distributions_,
-                len(self.classes_),
-                self.n_jobs,
-            )
-        if selected.uses_pred_probs:
-            return Predictor(model, selected.feature_pool, found.pool)
-        return Predictor(model, found.pool, None)
-
     def _warn_if_unidentified(self) -> None:
         low, high = self.noise_rate_bracket_
         if self.fallback_ is not None:
             warnings.warn(
-                f"A simpler estimate was used: {self.fallback_}. Read the confidences as a ranking.",
+                f"A simpler estimate was used: {self.fallback_}. Use the confidences as a ranking only.",
                 LaplaceConfidenceWarning,
                 stacklevel=3,
             )
         elif not self.identifiable_:
             warnings.warn(
-                f"Wrong labels cannot be told from classes that overlap: anything from {low:.1%} to "
-                f"{high:.1%} of the labels may be wrong. The ranking can be used, the confidences are the "
-                "optimistic end. "
-                "Verify 50 to 100 labels drawn at random and pass them as 'audited'.",
+                f"Wrong labels cannot be distinguished from overlapping classes: {low:.1%} to {high:.1%} of "
+                "the labels may be wrong. The ranking can be used; the confidences are the optimistic end of "
+                f"that range. Verify {FEWEST_AUDITED} to {2 * FEWEST_AUDITED} labels drawn at random and "
+                "pass them as 'audited'.",
                 LaplaceConfidenceWarning,
                 stacklevel=3,
             )

@@ -1,22 +1,29 @@
-"""Noise that the features predict: told from overlapping classes by disagreement that is the same everywhere.
+"""Local noise, which the features predict: recognized by disagreement that is nearly the same everywhere.
 
-Where similar samples are mistaken for the same class, evidence learns the mistakes too, and no matrix T makes
-the given labels more likely than plain overlap of the classes does. But classes overlap in some places, and
-noise is everywhere: if classes only overlap, the surest predictions of every class agree with the given
-labels; under noise they disagree about as often as predictions half as sure. That disagreement is then the
-noise rate.
+If similar samples are mislabeled as the same class, models learn the wrong labels too, and no noise matrix T
+makes the given labels more likely than a matrix without noise. But classes overlap in some regions only,
+whereas such noise is everywhere: if classes overlap and there is no noise, the most certain predictions of
+every class agree with the given labels; under noise they disagree nearly as often as less certain ones. That
+disagreement is then an estimate of the noise rate (decision 10).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.confidence.calibration import log_odds, shifted_to_mean
+from laplaceconfidence.confidence.noise_aware.noise_model import Pool
+from laplaceconfidence.confidence.noise_aware.posterior import Posterior, mean_confidence, pool_posterior
+from laplaceconfidence.confidence.noise_aware.propagation import close_votes
+from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
+from laplaceconfidence.confidence.noise_aware.transition import pair_counts
+from laplaceconfidence.confidence.noise_aware.views import FeatureViews
 
 LOCAL = SETTINGS.local_noise
 
@@ -28,15 +35,15 @@ class Disagreement:
     Attributes
     ----------
     surest : float
-        Smallest share among the surest tenth, fifth, ... half of the predictions of every class.
+        Smallest share among the most certain tenth, fifth, ... half of the predictions of every class.
     surer_half : float
-        Share among the surer half.
+        Share among the most certain half.
     overall : float
         Share among all.
     standard_error : float
-        Of ``surest``.
+        Standard error of ``surest``.
     every_class_predicted : bool
-        Whether every class of 30 labels or more is predicted at least half as often as its label is given.
+        Whether every class of 30 labels or more is predicted at least half as often as it is given.
     """
 
     surest: float
@@ -47,22 +54,32 @@ class Disagreement:
 
     @property
     def is_even(self) -> bool:
-        """Whether it cannot come from classes that overlap in places."""
+        """Whether the disagreement is about the same everywhere, unlike that of overlapping classes."""
         plateau = self.surer_half <= LOCAL.even * (self.surest - self.standard_error)
         return plateau and self.surest < LOCAL.most_noise and self.every_class_predicted
 
     @property
     def noise_rate(self) -> float:
-        """The disagreement of the surest predictions, at most that of all."""
+        """The noise rate if the disagreement is even: ``surest``, but at most ``overall``."""
         return min(self.surest, self.overall)
 
     def overrules(self, noise_rate: float) -> bool:
-        """Whether it is even and clearly larger than a ``noise_rate`` found by a matrix."""
+        """Return whether the disagreement is even and clearly larger than another noise rate.
+
+        Parameters
+        ----------
+        noise_rate : float
+            Noise rate according to a noise matrix.
+
+        Returns
+        -------
+        bool
+        """
         return self.is_even and noise_rate < self.noise_rate - self.standard_error - LOCAL.less_noise
 
 
 def measure_disagreement(chances: FloatArray, codes: IntArray) -> Disagreement:
-    """Disagreement of given labels with predictions that have not seen them.
+    """Measure how often given labels differ from predictions that do not depend on them.
 
     Parameters
     ----------
@@ -77,18 +94,18 @@ def measure_disagreement(chances: FloatArray, codes: IntArray) -> Disagreement:
     """
     n, n_classes = chances.shape
     predicted = chances.argmax(axis=1)
-    by_class_and_surety = np.lexsort((-chances.max(axis=1), predicted))
+    by_class_and_certainty = np.lexsort((-chances.max(axis=1), predicted))
     sizes = np.bincount(predicted, minlength=n_classes)
     starts = np.cumsum(sizes) - sizes
-    sorted_classes = predicted[by_class_and_surety]
+    sorted_classes = predicted[by_class_and_certainty]
     place = np.empty(n)
-    place[by_class_and_surety] = (np.arange(n) - starts[sorted_classes] + 0.5) / sizes[sorted_classes]
+    place[by_class_and_certainty] = (np.arange(n) - starts[sorted_classes] + 0.5) / sizes[sorted_classes]
     differs = predicted != codes
     overall = float(differs.mean())
     surest = half = _share_and_error(differs[place < LOCAL.surest[0]])
     for share in LOCAL.surest[1:]:
         half = _share_and_error(differs[place < share])
-        surest = min(surest, half)  # it can only grow from the surest on, except by chance
+        surest = min(surest, half)  # without chance, the first share would be the smallest
     labels = np.bincount(codes, minlength=n_classes)
     enough = sizes >= LOCAL.predicted_share * labels
     return Disagreement(
@@ -100,17 +117,12 @@ def _share_and_error(differs: BoolArray) -> tuple[float, float]:
     """The share of true entries and its standard error."""
     n = max(len(differs), 1)
     share = float(differs.sum()) / n
-    # Half a true and half a false entry more: a handful that agree do not make certain.
+    # Half a true and half a false entry more, so that the error is not 0 if all of a few entries agree.
     guarded = (n * share + LOCAL.share_count) / (n + 2 * LOCAL.share_count)
     return share, float(np.sqrt(guarded * (1 - guarded) / n))
 
 
-def explained_part(found: float, noise_rate: float) -> float:
-    """Part of a ``noise_rate`` that a matrix explains which finds the rate ``found``."""
-    return min(1.0, found / max(noise_rate, LOCAL.tiny))
-
-
-def mixed_with_majority(
+def _mixed_with_majority(
     confidence: FloatArray,
     distributions: FloatArray,
     majority: FloatArray,
@@ -120,9 +132,10 @@ def mixed_with_majority(
     explained: float,
     noise_rate: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Confidences and distributions of a matrix, mixed with the local majority for what it does not explain.
+    """Mix the confidences and distributions under a noise matrix with those of the local majority.
 
-    Log-odds are shifted so that on average a share ``noise_rate`` of the labels is wrong.
+    Log-odds are averaged with the weights ``explained`` and 1 - ``explained``, then shifted such that the
+    mean confidence is 1 - ``noise_rate``.
 
     Parameters
     ----------
@@ -131,11 +144,11 @@ def mixed_with_majority(
     distributions : ndarray of shape (n, C)
         Posteriors under the matrix.
     majority : ndarray of shape (n, C)
-        Products of predicted chances and votes of close neighbors, not normalized.
+        Products of predicted probabilities and votes of close neighbors, not normalized.
     rows, codes : ndarray of shape (rows,)
-        The labeled samples and their given labels.
+        Row numbers of the labeled samples, and their given labels.
     explained : float
-        Part of the noise that the matrix explains; the weight of its confidences.
+        Part of the noise that the matrix explains.
     noise_rate : float
         Share of wrong labels.
 
@@ -145,11 +158,11 @@ def mixed_with_majority(
     distributions : ndarray of shape (n, C)
         Rows sum to 1; the entry at the given label is not yet the confidence.
     """
-    everyone = np.arange(len(rows))
+    every_row = np.arange(len(rows))
     majority = _rows_to_one(majority)
     own = majority[rows, codes]
     rivals = majority[rows]
-    rivals[everyone, codes] = 0
+    rivals[every_row, codes] = 0
     odds = log_odds(own / np.maximum(own + rivals.max(axis=1), LOCAL.tiny))
 
     def shifted(scores: FloatArray) -> FloatArray:
@@ -164,3 +177,172 @@ def mixed_with_majority(
 
 def _rows_to_one(values: FloatArray) -> FloatArray:
     return np.asarray(values / np.maximum(values.sum(axis=1, keepdims=True), LOCAL.tiny))
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPosterior:
+    """The posterior that the confidences come from, and how it was selected.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        The posterior.
+    cautious : ndarray of shape (labeled,)
+        Mean confidence over the rounds.
+    pool : Pool
+        The pool it comes from.
+    noise_model : str
+        The kind of noise; "local" is noise that the features predict.
+    round : int
+        The step it comes from, from 1; 0 in a fallback.
+    transition : ndarray of shape (C, C)
+        The noise matrix.
+    history : list of dict
+        What was tried, and what was selected.
+    disagreement : Disagreement or None
+        ``None`` if it was not measured.
+    """
+
+    posterior: Posterior
+    cautious: FloatArray
+    pool: Pool
+    noise_model: str
+    round: int
+    transition: FloatArray
+    history: list[dict[str, Any]]
+    disagreement: Disagreement | None
+
+
+def label_posterior(
+    selected: SelectedPool, views: FeatureViews, given: IntArray, n_classes: int
+) -> LabelPosterior:
+    """Compute the posterior of the selected pool, or that of local noise if the disagreement shows it.
+
+    If the noise is not identified, votes of close neighbors help to order the labels. With more than 50
+    classes, or without a graph, neither disagreement nor votes are computed.
+
+    Parameters
+    ----------
+    selected : SelectedPool
+        The selected pool.
+    views : FeatureViews
+        Coordinates and graphs.
+    given : ndarray of shape (n,)
+        Given labels, ``MISSING`` where there is none.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    LabelPosterior
+    """
+    of_pool = pool_posterior(selected.pool, selected.evidence, given, selected.candidates)
+    disagreement = None
+    if views.graphs is not None and n_classes <= SETTINGS.classes.many_above:
+        disagreement = None if selected.fallback else _disagreement(selected, of_pool, given)
+        is_local = disagreement is not None and disagreement.overrules(1 - float(of_pool.confidence.mean()))
+        if is_local or not of_pool.identifiable:
+            votes = close_votes(views.graphs.closest(), given, n_classes, views.propagate)
+            if disagreement is not None and is_local:
+                return _as_local_noise(selected, votes, given, n_classes, disagreement)
+            # The evidence may have learned the wrong labels; among close neighbors true labels still have the
+            # majority (decision 9).
+            of_pool.rank_by(np.sqrt(of_pool.support * votes[of_pool.rows, given[of_pool.rows]]))
+    return LabelPosterior(
+        of_pool,
+        mean_confidence(selected.alternatives, given, selected.candidates),
+        selected.pool,
+        selected.noise_model,
+        selected.round,
+        selected.pool.transition,
+        selected.history,
+        disagreement,
+    )
+
+
+def _disagreement(selected: SelectedPool, of_pool: Posterior, given: IntArray) -> Disagreement:
+    chances = selected.pool.probabilities(selected.evidence, None)[of_pool.rows] @ selected.pool.transition
+    return measure_disagreement(chances, given[of_pool.rows])
+
+
+def local_noise_posterior(
+    pool: Pool, evidence: list[FloatArray], votes: FloatArray, given: IntArray, noise_rate: float
+) -> tuple[Posterior, float]:
+    """Compute posteriors under local noise.
+
+    The noise matrix of the pool explains a part of the noise, and its posteriors have that weight. The rest
+    are the odds of a label against the most probable other class, by evidence times votes.
+
+    Parameters
+    ----------
+    pool : Pool
+        Weights, biases and noise matrix.
+    evidence : list of ndarray of shape (n, C)
+        One array per kind of evidence.
+    votes : ndarray of shape (n, C)
+        Votes of close neighbors.
+    given : ndarray of shape (n,)
+        Given labels, ``MISSING`` where there is none.
+    noise_rate : float
+        Share of wrong labels.
+
+    Returns
+    -------
+    posterior : Posterior
+        Its mean confidence is 1 - ``noise_rate``.
+    explained : float
+        Part of the noise that the matrix explains.
+    """
+    by_matrix = pool_posterior(pool, evidence, given, None)
+    found = 1 - float(by_matrix.confidence.mean()) if by_matrix.identifiable else 0.0
+    explained = min(1.0, found / max(noise_rate, LOCAL.tiny))
+    chances = pool.probabilities(evidence, None).astype(np.float64) @ pool.transition
+    rows, codes = by_matrix.rows, given[by_matrix.rows]
+    confidence, distributions = _mixed_with_majority(
+        by_matrix.confidence,
+        by_matrix.distributions,
+        chances * votes,
+        rows,
+        codes,
+        explained=explained,
+        noise_rate=noise_rate,
+    )
+    result = Posterior(rows, distributions, codes, confidence, by_matrix.support, identifiable=True)
+    result.replace_confidence(confidence)
+    return result, explained
+
+
+def _as_local_noise(
+    selected: SelectedPool, votes: FloatArray, given: IntArray, n_classes: int, disagreement: Disagreement
+) -> LabelPosterior:
+    rounds = [
+        local_noise_posterior(pool, evidence, votes, given, disagreement.noise_rate)
+        for pool, evidence in selected.alternatives
+    ]
+    # The likelihood of given labels does not favor rounds that learn less of the noise, so the round whose
+    # matrix explains most is selected.
+    explained = [part for _, part in rounds]
+    is_selected = [pool is selected.pool for pool, _ in selected.alternatives]
+    number = is_selected.index(True) if max(explained) == 0 else int(np.argmax(explained))
+    round_number = selected.round if is_selected[number] else number + 1
+    local = rounds[number][0]
+    counts = pair_counts(local.distributions[local.rows], given[local.rows], n_classes, None)
+    counts += SETTINGS.local_noise.transition_count * np.eye(n_classes)
+    step = {
+        "step": "disagreement of the surest labels",
+        "noise_model": "local",
+        "noise_rate": disagreement.noise_rate,
+        "explained_by_a_matrix": explained[number],
+        **asdict(disagreement),
+        "won": True,
+    }
+    return LabelPosterior(
+        local,
+        np.asarray(np.mean([each.confidence for each, _ in rounds], axis=0)),
+        selected.alternatives[number][0],
+        "local",
+        round_number,
+        counts / counts.sum(axis=1, keepdims=True),
+        [{**earlier, "won": False} for earlier in selected.history] + [step],
+        disagreement,
+    )

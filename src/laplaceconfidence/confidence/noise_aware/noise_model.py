@@ -1,9 +1,9 @@
-"""Several kinds of evidence pooled into class probabilities, together with the noise, by one likelihood.
+"""Pools: weights of the kinds of evidence and a noise matrix, fitted together by one likelihood.
 
     p_i = softmax(sum_m beta_m E_im + b),  beta_m > 0,        P(given_i | x_i) = sum_z p_iz T[z, given_i]
 
-The weights beta, the biases b and the noise T maximize the likelihood of the given labels. Because no E_i
-depends on the given label of i, this calibrates p as it is fitted.
+The weights beta, the biases b and the noise matrix T maximize the likelihood of the given labels, with priors
+on all three. No E_i depends on the given label of sample i, so that fitting the weights also calibrates p.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ from scipy.special import expit, log_softmax
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.confidence.noise_aware.transition import (
-    bias_of,
     fit_transition,
     pair_counts,
     posterior,
     probability_of_given,
-    sum_by_class,
     uniform_noise,
 )
 
@@ -33,7 +31,7 @@ TINY = NOISE_MODEL.tiny
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Weights of the kinds of evidence, class biases and the noise, fitted together.
+    """Weights of the kinds of evidence, class biases and the noise matrix, fitted together.
 
     Attributes
     ----------
@@ -50,11 +48,23 @@ class Pool:
     transition: FloatArray
 
     def probabilities(self, evidence: Sequence[FloatArray], candidates: IntArray | None) -> FloatArray:
-        """Class probabilities of evidence arrays (n, R) or (n, folds, R), in the same shape."""
+        """Class probabilities, without the given labels.
+
+        Parameters
+        ----------
+        evidence : sequence of ndarray of shape (n, R) or (n, folds, R)
+            One array per kind of evidence.
+        candidates : ndarray of shape (n, R) or None
+            The classes of the columns; ``None`` for all in order.
+
+        Returns
+        -------
+        ndarray of shape (n, R) or (n, folds, R)
+        """
         scores = sum(
             np.float32(weight) * part for weight, part in zip(self.weights, evidence, strict=True)
         ) + np.float32(0)
-        bias = bias_of(self.bias, candidates)
+        bias = _bias_of(self.bias, candidates)
         if candidates is not None and scores.ndim == 3:
             bias = bias[:, None, :]
         return _softmax(scores + bias)
@@ -62,7 +72,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class PooledRows:
-    """The rows a pool is fitted on.
+    """The labeled samples that a pool is fitted on.
 
     Attributes
     ----------
@@ -89,55 +99,80 @@ class PooledRows:
         return np.asarray((self.candidates == self.codes[:, None]).argmax(axis=1), dtype=np.int64)
 
     def scores(self, weights: FloatArray, bias: FloatArray) -> FloatArray:
-        """(n, R) weighted evidence plus biases."""
+        """Weighted evidence plus biases.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (m,)
+            Weight of every kind of evidence.
+        bias : ndarray of shape (C,)
+            Class biases.
+
+        Returns
+        -------
+        ndarray of shape (n, R)
+        """
         total = np.tensordot(weights, self.evidence, axes=1)
-        total += bias_of(bias, self.candidates)
+        total += _bias_of(bias, self.candidates)
         return np.asarray(total)
 
     def class_sums(self, values: FloatArray) -> FloatArray:
-        """Values (n, R) summed by class, (C,)."""
-        return sum_by_class(values, self.candidates, self.n_classes)
+        """Sums of values (n, R) per class, shape (C,); those of "any other class" are left out."""
+        if self.candidates is None:
+            total: FloatArray = values.sum(axis=0)
+            return total
+        sums = np.bincount(self.candidates.ravel(), weights=values.ravel(), minlength=self.n_classes + 1)
+        return np.asarray(sums[: self.n_classes], dtype=np.float64)
 
     def evidence_sums(self, values: FloatArray) -> FloatArray:
-        """(m,) inner products of every kind of evidence with values (n, R)."""
+        """Inner products of every kind of evidence with values (n, R), shape (m,)."""
         return np.asarray(self.evidence.reshape(len(self.evidence), -1) @ values.reshape(-1))
 
 
 def fit_symmetric_pool(
     rows: PooledRows, base: FloatArray, start_rate: float = NOISE_MODEL.first_rate
 ) -> tuple[Pool, float]:
-    """The pool under noise of one rate for all classes that draws wrong labels from ``base`` (C,).
+    """Fit a pool under noise of the same rate for all classes, T = (1 - rate) I + rate 1 base'.
+
+    Parameters
+    ----------
+    rows : PooledRows
+        The labeled samples.
+    base : ndarray of shape (C,)
+        Probabilities of the labels that noise draws.
+    start_rate : float, default=0.3
+        The rate that the fit starts from.
 
     Returns
     -------
     pool : Pool
-        The weights, the biases and T = (1 - rate) I + rate 1 base'.
+        The fitted pool.
     rate : float
-        The noise rate.
+        The fitted rate.
     """
     m, n = rows.evidence.shape[:2]
     own, at_base = rows.own_column, base[rows.codes]
-    everyone = np.arange(n)
+    every_row = np.arange(n)
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
         weights, rate, bias = _weights(theta[:m]), expit(theta[m]), theta[m + 1 :]
         p = _softmax(rows.scores(weights, bias))
-        p_own = p[everyone, own]
+        p_own = p[every_row, own]
         chance = (1 - rate) * p_own + rate * at_base + TINY
         value = -np.log(chance).mean() + 0.5 * NOISE_MODEL.bias_penalty * bias @ bias
         value += 0.5 * weights @ weights / (n * NOISE_MODEL.weight_spread**2)
         right, wrong = 1 - rate + NOISE_MODEL.least_rate, rate + NOISE_MODEL.least_rate
         value -= NOISE_MODEL.rate_prior * (np.log(wrong) + np.log(right)) / n
         share = (1 - rate) * p_own / chance / n
-        push = -p * share[:, None]
-        push[everyone, own] += share
-        slope_rate = ((at_base - p_own) / chance).mean()
-        slope_rate += NOISE_MODEL.rate_prior * (1 / wrong - 1 / right) / n
+        score_slopes = -p * share[:, None]
+        score_slopes[every_row, own] += share
+        rate_slope = ((at_base - p_own) / chance).mean()
+        rate_slope += NOISE_MODEL.rate_prior * (1 / wrong - 1 / right) / n
         gradient = np.concatenate(
             [
-                (-rows.evidence_sums(push) + weights / (n * NOISE_MODEL.weight_spread**2)) * weights,
-                [-slope_rate * rate * (1 - rate)],
-                -rows.class_sums(push) + NOISE_MODEL.bias_penalty * bias,
+                (-rows.evidence_sums(score_slopes) + weights / (n * NOISE_MODEL.weight_spread**2)) * weights,
+                [-rate_slope * rate * (1 - rate)],
+                -rows.class_sums(score_slopes) + NOISE_MODEL.bias_penalty * bias,
             ]
         )
         return float(value), gradient
@@ -157,7 +192,23 @@ def fit_symmetric_pool(
 def fit_full_pool(
     rows: PooledRows, start: Pool, prior_counts: FloatArray, n_steps: int = NOISE_MODEL.full_steps
 ) -> Pool:
-    """The pool under any T with Dirichlet ``prior_counts`` (C, C) on its rows, climbing from ``start``."""
+    """Fit a pool under any noise matrix.
+
+    Parameters
+    ----------
+    rows : PooledRows
+        The labeled samples.
+    start : Pool
+        The pool that the fit starts from.
+    prior_counts : ndarray of shape (C, C)
+        Dirichlet counts of the prior on the rows of T.
+    n_steps : int, default=60
+        Largest number of L-BFGS steps.
+
+    Returns
+    -------
+    Pool
+    """
     m, n = rows.evidence.shape[:2]
     n_classes = rows.n_classes
     prior_rows = prior_counts.sum(axis=1, keepdims=True)
@@ -172,12 +223,12 @@ def fit_full_pool(
         value = value / n + 0.5 * NOISE_MODEL.bias_penalty * bias @ bias
         value += 0.5 * weights @ weights / (n * NOISE_MODEL.weight_spread**2)
         counts = pair_counts(posteriors, rows.codes, n_classes, rows.candidates)
-        push = posteriors - p
+        score_slopes = posteriors - p
         slope = counts + prior_counts - transition * (counts.sum(axis=1, keepdims=True) + prior_rows)
         gradient = np.concatenate(
             [
-                (-rows.evidence_sums(push) + weights / NOISE_MODEL.weight_spread**2) * weights / n,
-                -rows.class_sums(push) / n + NOISE_MODEL.bias_penalty * bias,
+                (-rows.evidence_sums(score_slopes) + weights / NOISE_MODEL.weight_spread**2) * weights / n,
+                -rows.class_sums(score_slopes) / n + NOISE_MODEL.bias_penalty * bias,
                 -slope.ravel() / n,
             ]
         )
@@ -192,7 +243,21 @@ def fit_full_pool(
 
 
 def fit_fixed_noise_pool(rows: PooledRows, start: Pool, n_steps: int = NOISE_MODEL.alternating_steps) -> Pool:
-    """Weights and biases with the T of ``start`` held fixed."""
+    """Fit weights and biases, with the noise matrix of ``start`` held fixed.
+
+    Parameters
+    ----------
+    rows : PooledRows
+        The labeled samples.
+    start : Pool
+        The pool that the fit starts from.
+    n_steps : int, default=30
+        Largest number of L-BFGS steps.
+
+    Returns
+    -------
+    Pool
+    """
     m, n = rows.evidence.shape[:2]
     chances = probability_of_given(start.transition, rows.codes, rows.candidates)
 
@@ -204,11 +269,11 @@ def fit_fixed_noise_pool(rows: PooledRows, start: Pool, n_steps: int = NOISE_MOD
         posteriors /= np.maximum(chance, TINY)[:, None]
         value = -np.log(chance + TINY).mean() + 0.5 * NOISE_MODEL.bias_penalty * bias @ bias
         value += 0.5 * weights @ weights / (n * NOISE_MODEL.weight_spread**2)
-        push = (posteriors - p) / n
+        score_slopes = (posteriors - p) / n
         gradient = np.concatenate(
             [
-                (-rows.evidence_sums(push) + weights / (n * NOISE_MODEL.weight_spread**2)) * weights,
-                -rows.class_sums(push) + NOISE_MODEL.bias_penalty * bias,
+                (-rows.evidence_sums(score_slopes) + weights / (n * NOISE_MODEL.weight_spread**2)) * weights,
+                -rows.class_sums(score_slopes) + NOISE_MODEL.bias_penalty * bias,
             ]
         )
         return float(value), gradient
@@ -222,13 +287,38 @@ def fit_fixed_noise_pool(rows: PooledRows, start: Pool, n_steps: int = NOISE_MOD
 def fit_alternating_pool(
     rows: PooledRows, start: Pool, prior_counts: FloatArray, n_turns: int = NOISE_MODEL.alternating_turns
 ) -> Pool:
-    """As ``fit_full_pool`` for many classes: T by EM and the rest by gradients, in turn."""
+    """Like ``fit_full_pool``, for many classes: fit T by EM and the rest by L-BFGS, alternately.
+
+    Parameters
+    ----------
+    rows : PooledRows
+        The labeled samples.
+    start : Pool
+        The pool that the fit starts from.
+    prior_counts : ndarray of shape (C, C)
+        Dirichlet counts of the prior on the rows of T.
+    n_turns : int, default=2
+        How often T and the rest are fitted.
+
+    Returns
+    -------
+    Pool
+    """
     pool = start
     for _ in range(n_turns):
         p = _softmax(rows.scores(pool.weights, pool.bias))
         transition = fit_transition(p, rows.codes, prior_counts, rows.candidates, pool.transition)
         pool = fit_fixed_noise_pool(rows, Pool(pool.weights, pool.bias, transition))
     return pool
+
+
+def _bias_of(bias: FloatArray, candidates: IntArray | None) -> FloatArray:
+    """Biases at the candidates; that of "any other class" is the logarithm of the number of these classes."""
+    if candidates is None:
+        return bias
+    n_others = len(bias) - candidates.shape[1] + 1
+    taken: FloatArray = np.append(bias, np.log(n_others))[candidates]
+    return taken
 
 
 def _minimized(
@@ -245,7 +335,7 @@ def _minimized(
 
 
 def _weights(logarithms: FloatArray) -> FloatArray:
-    # A line search may try any logarithm; without the limit its exponential would overflow.
+    # A line search may try any logarithm; without the limit the exponential could overflow.
     return np.exp(np.minimum(logarithms, NOISE_MODEL.largest_log_weight))
 
 

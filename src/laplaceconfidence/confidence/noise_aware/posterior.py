@@ -1,15 +1,15 @@
-"""From the selected pool to the confidence of every label, and how far it can be trusted.
+"""Posteriors of the true class under a pool, and their calibration.
 
-Two numbers bracket the truth. The optimistic one believes the noise that was found: w = p(true = given | x,
-given). The pessimistic one is p_y, the probability that the evidence gives to the label without having seen
-it. If people confuse classes as the evidence does, no noise is found, w is near 1 everywhere, and only the
-bracket of the two is honest.
+Two noise rates form a bracket. The optimistic one is the mean of 1 - w, where w = p(true = given | x, given)
+is computed with the fitted noise matrix. The pessimistic one is the mean of 1 - p_y, where p_y is the
+probability of the given label according to evidence that does not include it. If annotators confuse the same
+classes as the evidence does, no noise is found and w is near 1 everywhere: the noise is not identified, and
+the true rate may be anywhere in the bracket.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,18 +21,9 @@ from laplaceconfidence.confidence.calibration import (
     shifted_to_mean,
     shrunk_by_class,
 )
-from laplaceconfidence.confidence.noise_aware.local_noise import (
-    Disagreement,
-    explained_part,
-    measure_disagreement,
-    mixed_with_majority,
-)
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
-from laplaceconfidence.confidence.noise_aware.propagation import close_votes
-from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
-from laplaceconfidence.confidence.noise_aware.transition import pair_counts, posterior
-from laplaceconfidence.confidence.noise_aware.views import FeatureViews
+from laplaceconfidence.confidence.noise_aware.transition import posterior
 from laplaceconfidence.data.labels import MISSING
 
 POSTERIOR = SETTINGS.posterior
@@ -40,22 +31,22 @@ POSTERIOR = SETTINGS.posterior
 
 @dataclass(slots=True)
 class Posterior:
-    """Posteriors of the true class.
+    """Posteriors of the true class of all samples, and the confidences of the labeled ones.
 
     Attributes
     ----------
     rows : ndarray of shape (labeled,)
-        The labeled samples.
+        Row numbers of the labeled samples.
     distributions : ndarray of shape (n, R)
-        Probability of every class, for all samples.
+        Probability of every class, or of every candidate.
     columns : ndarray of shape (labeled,)
         Column of the given label.
     confidence : ndarray of shape (labeled,)
         w, the probability that the given label is right.
     support : ndarray of shape (labeled,)
-        p_y, the probability that the evidence gives to the label without having seen it.
+        p_y, the probability of the given label according to evidence that does not include it.
     identifiable : bool
-        Whether the noise can be told from the overlap of the classes.
+        Whether the noise was identified, which overlapping classes can prevent.
     """
 
     rows: IntArray
@@ -72,110 +63,74 @@ class Posterior:
         return min(low, high), max(low, high)
 
     def replace_confidence(self, confidence: FloatArray) -> None:
-        """Set the entry at the given label and scale the other classes to fill up to 1."""
+        """Set the confidences, and scale the other classes such that rows sum to 1.
+
+        Parameters
+        ----------
+        confidence : ndarray of shape (labeled,)
+            Probability that each given label is right.
+        """
         posteriors = self.distributions[self.rows]
-        everyone = np.arange(len(self.rows))
-        posteriors[everyone, self.columns] = 0
-        # Where no other class has any mass, what the label loses is divided evenly.
+        every_row = np.arange(len(self.rows))
+        posteriors[every_row, self.columns] = 0
+        # If all other classes have probability 0, the rest is divided evenly among them.
         posteriors[posteriors.sum(axis=1) < POSTERIOR.least_mass] = 1.0
-        posteriors[everyone, self.columns] = 0
+        posteriors[every_row, self.columns] = 0
         rest = posteriors.sum(axis=1)
         posteriors *= ((1 - confidence) / rest)[:, None]
-        posteriors[everyone, self.columns] = confidence
+        posteriors[every_row, self.columns] = confidence
         self.distributions[self.rows] = posteriors
         self.confidence = confidence
 
     def rank_by(self, score: FloatArray) -> None:
-        """Put the labels in the order of a score in (0, 1), and leave the mean confidence where it is."""
+        """Replace the confidences by ones in the order of a score, with the same mean.
+
+        Parameters
+        ----------
+        score : ndarray of shape (labeled,)
+            Scores in (0, 1).
+        """
         one_group = np.zeros(len(self.rows), dtype=np.int64)
         mean = np.array([float(self.confidence.mean())])
         self.replace_confidence(shifted_to_mean(score, one_group, mean))
 
 
-@dataclass(frozen=True, slots=True)
-class LabelPosterior:
-    """The posterior that the labels get, and what goes with it.
-
-    Attributes
-    ----------
-    posterior : Posterior
-    cautious : ndarray of shape (labeled,)
-        Mean confidence over the rounds.
-    pool : Pool
-        The pool it comes from.
-    noise_model : str
-        The kind of noise; "local" is noise that the features predict.
-    round : int
-        The step it comes from, from 1; 0 in a fallback.
-    transition : ndarray of shape (C, C)
-        The noise matrix.
-    history : list of dict
-        What was tried, and what was selected.
-    disagreement : Disagreement or None
-        ``None`` where it was not measured.
-    """
-
-    posterior: Posterior
-    cautious: FloatArray
-    pool: Pool
-    noise_model: str
-    round: int
-    transition: FloatArray
-    history: list[dict[str, Any]]
-    disagreement: Disagreement | None
-
-
-def label_posterior(
-    selected: SelectedPool, views: FeatureViews, given: IntArray, n_classes: int
-) -> LabelPosterior:
-    """The posterior of the selected pool, unless even disagreement shows noise that its matrix misses.
-
-    Where noise is not identified, votes of close neighbors help to order the labels. Neither is done above 50
-    classes or without a graph.
-    """
-    of_pool = pool_posterior(selected.pool, selected.evidence, given, selected.candidates)
-    disagreement = None
-    if views.graphs is not None and n_classes <= SETTINGS.classes.many_above:
-        disagreement = None if selected.fallback else _disagreement(selected, of_pool, given)
-        is_local = disagreement is not None and disagreement.overrules(1 - float(of_pool.confidence.mean()))
-        if is_local or not of_pool.identifiable:
-            votes = close_votes(views.graphs.closest(), given, n_classes, views.propagate)
-            if disagreement is not None and is_local:
-                return _as_local_noise(selected, votes, given, n_classes, disagreement)
-            # Evidence may have learned the annotators' errors; among close neighbors the truth leads.
-            of_pool.rank_by(np.sqrt(of_pool.support * votes[of_pool.rows, given[of_pool.rows]]))
-    return LabelPosterior(
-        of_pool,
-        mean_confidence(selected.alternatives, given, selected.candidates),
-        selected.pool,
-        selected.noise_model,
-        selected.round,
-        selected.pool.transition,
-        selected.history,
-        disagreement,
-    )
-
-
 def pool_posterior(
     pool: Pool, evidence: list[FloatArray], given: IntArray, candidates: IntArray | None
 ) -> Posterior:
-    """The posteriors under a pool, ordered by support where the noise was not found."""
+    """Compute the posteriors under a pool; if the noise is not identified, ``support`` orders the labels.
+
+    Parameters
+    ----------
+    pool : Pool
+        Weights, biases and noise matrix.
+    evidence : list of ndarray of shape (n, R)
+        One array per kind of evidence.
+    given : ndarray of shape (n,)
+        Given labels, ``MISSING`` where there is none.
+    candidates : ndarray of shape (n, R) or None
+        The classes of the columns; ``None`` for all in order.
+
+    Returns
+    -------
+    Posterior
+    """
     probabilities = pool.probabilities(evidence, candidates).astype(np.float64)
     rows = np.flatnonzero(given != MISSING)
     codes = given[rows]
     some = None if candidates is None else candidates[rows]
     columns = codes if some is None else (some == codes[:, None]).argmax(axis=1)
-    everyone = np.arange(len(rows))
-    support = probabilities[rows][everyone, columns]
+    every_row = np.arange(len(rows))
+    support = probabilities[rows][every_row, columns]
     posteriors, _ = posterior(probabilities[rows], pool.transition, codes, some)
-    confidence = posteriors[everyone, columns]
+    confidence = posteriors[every_row, columns]
     low, high = 1 - float(confidence.mean()), 1 - float(support.mean())
     found = high - low <= POSTERIOR.wide_bracket or low >= POSTERIOR.found_share * high
     if found:
         probabilities[rows] = posteriors
     result = Posterior(rows, probabilities, columns, confidence, support, found)
     if not found:
-        # A matrix that found no noise cannot tell which label is worse either.
+        # Under a matrix without noise all confidences are near 1, and their order means little.
         result.rank_by(support)
     return result
 
@@ -183,84 +138,28 @@ def pool_posterior(
 def mean_confidence(
     alternatives: list[tuple[Pool, list[FloatArray]]], given: IntArray, candidates: IntArray | None
 ) -> FloatArray:
-    """(labeled,) mean over several pools of the probability that a label is right.
+    """Mean over several pools of the probability that a label is right.
 
-    Where the pools disagree, the mean is the more cautious number to count with.
+    Parameters
+    ----------
+    alternatives : list of (Pool, list of ndarray)
+        Pools and the evidence they weight.
+    given : ndarray of shape (n,)
+        Given labels, ``MISSING`` where there is none.
+    candidates : ndarray of shape (n, R) or None
+        The classes of the columns; ``None`` for all in order.
+
+    Returns
+    -------
+    ndarray of shape (labeled,)
     """
     each = [pool_posterior(pool, evidence, given, candidates).confidence for pool, evidence in alternatives]
     return np.asarray(np.mean(each, axis=0))
 
 
-def _disagreement(selected: SelectedPool, of_pool: Posterior, given: IntArray) -> Disagreement:
-    chances = selected.pool.probabilities(selected.evidence, None)[of_pool.rows] @ selected.pool.transition
-    return measure_disagreement(chances, given[of_pool.rows])
-
-
-def local_noise_posterior(
-    pool: Pool, evidence: list[FloatArray], votes: FloatArray, given: IntArray, noise_rate: float
-) -> tuple[Posterior, float]:
-    """Posteriors where a share ``noise_rate`` of the labels is wrong, and the part of it that T explains.
-
-    The posterior under T counts for that part. The rest follows the local majority: evidence times the
-    ``votes`` (n, C) of close neighbors, and the odds of a label against its best rival.
-    """
-    by_matrix = pool_posterior(pool, evidence, given, None)
-    found = 1 - float(by_matrix.confidence.mean()) if by_matrix.identifiable else 0.0
-    explained = explained_part(found, noise_rate)
-    chances = pool.probabilities(evidence, None).astype(np.float64) @ pool.transition
-    rows, codes = by_matrix.rows, given[by_matrix.rows]
-    confidence, distributions = mixed_with_majority(
-        by_matrix.confidence,
-        by_matrix.distributions,
-        chances * votes,
-        rows,
-        codes,
-        explained=explained,
-        noise_rate=noise_rate,
-    )
-    result = Posterior(rows, distributions, codes, confidence, by_matrix.support, identifiable=True)
-    result.replace_confidence(confidence)
-    return result, explained
-
-
-def _as_local_noise(
-    selected: SelectedPool, votes: FloatArray, given: IntArray, n_classes: int, disagreement: Disagreement
-) -> LabelPosterior:
-    rounds = [
-        local_noise_posterior(pool, evidence, votes, given, disagreement.noise_rate)
-        for pool, evidence in selected.alternatives
-    ]
-    # Given labels cannot reward a round for learning less of the noise: the one that explains most is taken.
-    explained = [part for _, part in rounds]
-    is_selected = [pool is selected.pool for pool, _ in selected.alternatives]
-    number = is_selected.index(True) if max(explained) == 0 else int(np.argmax(explained))
-    round_number = selected.round if is_selected[number] else number + 1
-    local = rounds[number][0]
-    counts = pair_counts(local.distributions[local.rows], given[local.rows], n_classes, None)
-    counts += SETTINGS.local_noise.transition_count * np.eye(n_classes)
-    step = {
-        "step": "disagreement of the surest labels",
-        "noise_model": "local",
-        "noise_rate": disagreement.noise_rate,
-        "explained_by_a_matrix": explained[number],
-        **asdict(disagreement),
-        "won": True,
-    }
-    return LabelPosterior(
-        local,
-        np.asarray(np.mean([each.confidence for each, _ in rounds], axis=0)),
-        selected.alternatives[number][0],
-        "local",
-        round_number,
-        counts / counts.sum(axis=1, keepdims=True),
-        [{**earlier, "won": False} for earlier in selected.history] + [step],
-        disagreement,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class CalibratedNoise:
-    """What goes with the calibrated confidences of a posterior.
+    """Noise rate and calibration that belong to the confidences of a posterior.
 
     Attributes
     ----------
@@ -271,9 +170,9 @@ class CalibratedNoise:
     bracket : tuple of float
         Its lower and upper end.
     identifiable : bool
-        Whether the noise can be told from the overlap of the classes.
+        Whether the noise was identified, or enough audited labels replace that.
     calibration : LogOddsCalibration or None
-        What audited labels taught, if there were enough.
+        The calibration by audited labels, if there were enough.
     """
 
     cautious: FloatArray
@@ -293,11 +192,32 @@ def calibrate_posterior(
     fallback: bool,
     at_random: BoolArray | None = None,
 ) -> CalibratedNoise:
-    """Write calibrated confidences into ``found``; ``cautious`` ones are changed the same way.
+    """Calibrate the confidences of a posterior, in place.
 
-    Small classes are drawn to the others where noise was identified; verified labels become certain, and
-    calibrate the others if enough of them are ``at_random`` (``None`` means that all are). In a ``fallback``
-    the lower end of the bracket is 0.
+    If the noise was identified, the mean confidence of small classes is moved toward the overall mean;
+    otherwise only that of rare classes. Verified labels get the confidence 0 or 1, and if enough of them were
+    drawn at random, they calibrate the others.
+
+    Parameters
+    ----------
+    found : Posterior
+        The posterior, which is changed.
+    cautious : ndarray of shape (labeled,)
+        Mean confidence over the rounds, which is calibrated the same way.
+    given : ndarray of shape (n,)
+        Given labels, ``MISSING`` where there is none.
+    verified : ndarray of shape (n,) or None
+        Verified labels, ``MISSING`` where there is none.
+    n_classes : int
+        Number of classes.
+    fallback : bool
+        Whether the noise rate was assumed; the lower end of the bracket is then 0.
+    at_random : ndarray of bool, shape (n,), or None, default=None
+        Which samples were drawn at random for verification; ``None`` means all verified ones.
+
+    Returns
+    -------
+    CalibratedNoise
     """
     low, high = found.bracket
     low = 0.0 if fallback else low
@@ -312,9 +232,9 @@ def calibrate_posterior(
         found.replace_confidence(shrunk(found.confidence))
         cautious = shrunk(cautious)
     else:
-        # At the optimistic end confidences are near 1, the mean of a class depends on its one or two worst
-        # labels, and drawing it to the others' would only spoil the order. Classes so rare that the evidence
-        # hardly knows them are the exception: all their labels would come first.
+        # At the optimistic end confidences are near 1, the mean of a class depends on its one or two lowest
+        # ones, and moving it toward the overall mean makes the order worse (decision 9). Without the
+        # exception for rare classes, for which there is little evidence, all their labels would come first.
         rare = is_rare(codes, n_classes, POSTERIOR.rare_share)[codes]
         found.replace_confidence(np.where(rare, shrunk(found.confidence), found.confidence))
         cautious = found.confidence

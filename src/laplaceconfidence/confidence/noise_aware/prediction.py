@@ -1,8 +1,8 @@
-"""Class probabilities of new samples, which have no label: the evidence of the fit, weighted by its pool.
+"""Class probabilities of new samples, from the same kinds of evidence and weights as in the fit.
 
-The probe and the solutions of the propagation are fitted to all labels, with no fold held out: to the given
-(or verified) labels if the pool is that of round 1, to their posteriors if it is that of a later round. Both
-are fitted when the first new samples come.
+The probe is fitted to all labels and all labels are propagated, with no fold held out: the given (or
+verified) labels if the pool is that of round 1, their posteriors if it is that of a later round. Both is done
+at the first prediction.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import numpy as np
 from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.noise_aware.local_noise import LabelPosterior
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
 from laplaceconfidence.confidence.noise_aware.probes import LinearProbe, fit_probe
 from laplaceconfidence.confidence.noise_aware.propagation import Propagator, log_shares
-from laplaceconfidence.confidence.noise_aware.round_selection import log_probabilities
+from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool, log_probabilities
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
-from laplaceconfidence.confidence.noise_aware.views import HalfWhitening, NeighborGraphs
+from laplaceconfidence.confidence.noise_aware.views import FeatureViews, HalfWhitening, NeighborGraphs
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.features.scale import unit_length
 from laplaceconfidence.graph.affinity import degrees, normalized
@@ -28,7 +29,7 @@ from laplaceconfidence.threads import limited_threads, thread_count
 
 @dataclass(slots=True, eq=False)
 class NewSampleModel:
-    """Evidence about new samples.
+    """The model that computes evidence about new samples.
 
     Attributes
     ----------
@@ -41,11 +42,11 @@ class NewSampleModel:
     labels : ndarray of int64, shape (n,)
         Given or verified labels, ``MISSING`` where there is none.
     distributions : ndarray of shape (n, C) or None
-        Posteriors to learn in place of the labels.
+        Posteriors to learn and propagate in place of the labels.
     n_classes : int
         Number of classes.
     n_jobs : int or None
-        Threads.
+        Number of threads.
     """
 
     coordinates: FloatArray
@@ -59,7 +60,18 @@ class NewSampleModel:
     _messages: list[FloatArray] | None = field(default=None, repr=False)
 
     def evidence(self, features: FloatArray) -> list[FloatArray]:
-        """One array (m, C) per kind of evidence about new samples ``features`` (m, d)."""
+        """Compute evidence about new samples.
+
+        Parameters
+        ----------
+        features : ndarray of shape (m, d)
+            Feature vectors.
+
+        Returns
+        -------
+        list of ndarray of shape (m, C)
+            One array per kind of evidence.
+        """
         with limited_threads(thread_count(self.n_jobs)):
             coordinates = self.whitening(features)
         return [self._fitted_probe().logits(coordinates)[:, 0], *self._neighbor_evidence(coordinates)]
@@ -79,7 +91,7 @@ class NewSampleModel:
         return self._probe
 
     def _neighbor_evidence(self, coordinates: FloatArray) -> list[FloatArray]:
-        """Log shares of every graph, a new sample joined to it as a node without a label."""
+        """Log shares per graph; every new sample is added to it as a node without a label."""
         if self._messages is None:
             propagate, soft = Propagator(self.n_jobs), self._soft_labels()
             self._messages = []
@@ -102,7 +114,7 @@ class NewSampleModel:
         return found
 
     def _soft_labels(self) -> FloatArray:
-        """(n, C) what is learned, zero for samples without a label."""
+        """(n, C) distributions to learn and propagate, zero for samples without a label."""
         labeled = np.flatnonzero(self.labels != MISSING)
         soft = np.zeros((len(self.labels), self.n_classes), dtype=np.float32)
         if self.distributions is None:
@@ -114,7 +126,7 @@ class NewSampleModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictor:
-    """Class probabilities of new samples, by the evidence that is there.
+    """The model that computes class probabilities of new samples.
 
     Attributes
     ----------
@@ -131,7 +143,20 @@ class Predictor:
     joint_pool: Pool | None
 
     def __call__(self, features: FloatArray | None, pred_probs: FloatArray | None) -> FloatArray:
-        """(m, C) probability of every true class, rows sum to 1."""
+        """Compute class probabilities.
+
+        Parameters
+        ----------
+        features : ndarray of shape (m, d) or None
+            Feature vectors.
+        pred_probs : ndarray of shape (m, C) or None
+            Predicted probabilities.
+
+        Returns
+        -------
+        ndarray of shape (m, C)
+            Rows sum to 1.
+        """
         evidence = [] if self.model is None or features is None else self.model.evidence(features)
         pool = self.feature_pool
         if pred_probs is not None and self.joint_pool is not None:
@@ -141,3 +166,51 @@ class Predictor:
             raise AssertionError("the estimator checks that there is evidence")
         probabilities = pool.probabilities(evidence, None).astype(np.float64)
         return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
+
+
+def make_predictor(
+    views: FeatureViews,
+    selected: SelectedPool,
+    found: LabelPosterior,
+    labels: IntArray,
+    distributions: FloatArray,
+    *,
+    n_jobs: int | None,
+) -> Predictor:
+    """Make the model that predicts new samples from what a fit has found.
+
+    Parameters
+    ----------
+    views : FeatureViews
+        Coordinates and graphs.
+    selected : SelectedPool
+        The selected pool.
+    found : LabelPosterior
+        The posterior that the confidences come from.
+    labels : ndarray of shape (n,)
+        Given or verified labels, ``MISSING`` where there is none.
+    distributions : ndarray of shape (n, C)
+        Posteriors of the fitted samples.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    Predictor
+    """
+    model = None
+    if views.coordinates is not None and views.whitening is not None and views.graphs is not None:
+        # A pool is calibrated for evidence from what its round learned: labels, or their posteriors.
+        learns_labels = selected.feature_round == 1 and found.noise_model != "local"
+        model = NewSampleModel(
+            views.coordinates,
+            views.whitening,
+            views.graphs,
+            labels,
+            None if learns_labels else distributions,
+            distributions.shape[1],
+            n_jobs,
+        )
+    if selected.uses_pred_probs:
+        return Predictor(model, selected.feature_pool, found.pool)
+    return Predictor(model, found.pool, None)

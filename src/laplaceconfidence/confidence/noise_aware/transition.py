@@ -110,52 +110,6 @@ def widen(probabilities: FloatArray, candidates: IntArray | None, n_classes: int
     return wide
 
 
-def bias_of(bias: FloatArray, candidates: IntArray | None) -> FloatArray:
-    """Select the class biases of the candidates.
-
-    Parameters
-    ----------
-    bias : ndarray of shape (C,)
-        Class biases.
-    candidates : ndarray of shape (n, R) or None
-        The classes of the columns; ``None`` returns ``bias``.
-
-    Returns
-    -------
-    ndarray of shape (n, R) or (C,)
-        The bias of "any other class" is the logarithm of the number of classes it stands for.
-    """
-    if candidates is None:
-        return bias
-    n_others = len(bias) - candidates.shape[1] + 1
-    taken: FloatArray = np.append(bias, np.log(n_others))[candidates]
-    return taken
-
-
-def sum_by_class(values: FloatArray, candidates: IntArray | None, n_classes: int) -> FloatArray:
-    """Sum values per class.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n, R)
-        Values.
-    candidates : ndarray of shape (n, R) or None
-        The classes of the columns; ``None`` for all in order.
-    n_classes : int
-        Number of classes.
-
-    Returns
-    -------
-    ndarray of shape (C,)
-        The values of "any other class" are left out.
-    """
-    if candidates is None:
-        total: FloatArray = values.sum(axis=0)
-        return total
-    sums = np.bincount(candidates.ravel(), weights=values.ravel(), minlength=n_classes + 1)
-    return np.asarray(sums[:n_classes], dtype=np.float64)
-
-
 def uniform_noise(rate: float, base: FloatArray) -> FloatArray:
     """T = (1 - rate) I + rate 1 base': a share of the labels is drawn from ``base``, whatever the true class.
 
