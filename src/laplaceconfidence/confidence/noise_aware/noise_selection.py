@@ -1,6 +1,7 @@
-"""Which kind of noise the given labels support: held-out log-likelihood decides between the candidates.
+"""Selection of the kind of noise: the candidate under which held-out given labels are most likely.
 
-With one exception: little symmetric noise must be clearly more likely where other candidates find much.
+There is one exception: a symmetric T that finds little noise is selected only if it is clearly more likely
+than candidates that find much.
 """
 
 from __future__ import annotations
@@ -33,20 +34,20 @@ TINY = SETTINGS.noise_model.tiny
 
 @dataclass(frozen=True, slots=True)
 class PoolCandidate:
-    """A pool under one kind of noise, and how likely it makes given labels that T was not fitted on.
+    """A pool under one kind of noise, and the likelihood of given labels that its T was not fitted on.
 
     Attributes
     ----------
     kind : str
         "symmetric", "proportional", "full", "sparse" or "shrunk".
     pool : Pool
-        Weights, biases and noise.
+        Weights, biases and noise matrix.
     held_out : ndarray of shape (labels,)
         Log-likelihood of every given label.
     noise_rate : float
         Expected share of wrong labels.
     admissible : bool
-        Whether the diagonal of T is dominant; if not, classes were renamed.
+        Whether the diagonal of T is dominant, see ``is_diagonal_dominant``.
     """
 
     kind: str
@@ -61,7 +62,12 @@ class PoolCandidate:
         return float(self.held_out.mean())
 
     def summary(self) -> dict[str, float | str | bool]:
-        """What ``rounds_`` reports of a candidate."""
+        """Values of the candidate for ``rounds_``.
+
+        Returns
+        -------
+        dict of str to float, str or bool
+        """
         return {
             "noise_model": self.kind,
             "held_out_log_likelihood": self.score,
@@ -77,9 +83,30 @@ def choose_pool(
     candidates: IntArray | None,
     rng: np.random.Generator,
 ) -> tuple[PoolCandidate, list[PoolCandidate]]:
-    """The best-supported pool of evidence arrays (n, R) about labeled samples, and all that were tried."""
-    everyone = PooledRows(np.stack(evidence).astype(np.float64), codes, n_classes, candidates)
-    rows = _some_rows(everyone, rng)
+    """Fit a pool under every kind of noise and select one.
+
+    Parameters
+    ----------
+    evidence : sequence of ndarray of shape (n, R)
+        One array per kind of evidence about the labeled samples.
+    codes : ndarray of shape (n,)
+        Given labels.
+    n_classes : int
+        Number of classes.
+    candidates : ndarray of shape (n, R) or None
+        The classes of the columns; ``None`` for all in order.
+    rng : numpy.random.Generator
+        Draws the rows that pools are fitted on, and the halves that T is evaluated on.
+
+    Returns
+    -------
+    selected : PoolCandidate
+        The selected pool.
+    tried : list of PoolCandidate
+        All pools.
+    """
+    all_rows = PooledRows(np.stack(evidence).astype(np.float64), codes, n_classes, candidates)
+    rows = _some_rows(all_rows, rng)
     halves = stratified_folds(codes, 2, rng)
     counted = np.bincount(codes, minlength=n_classes) + SELECTION.share_count
     shares = counted / (len(codes) + SELECTION.share_count * n_classes)
@@ -91,7 +118,7 @@ def choose_pool(
         bases["proportional"] = shares
     for kind, base in bases.items():
         pool, _ = fit_symmetric_pool(rows, base)
-        tried.append(_candidate(kind, pool, everyone, None, halves))
+        tried.append(_candidate(kind, pool, all_rows, None, halves))
     simplest = max(tried, key=lambda one: one.score)
     base = bases[simplest.kind]
 
@@ -100,24 +127,24 @@ def choose_pool(
     cells = min(SELECTION.full_cell_count * n_classes, SELECTION.full_most_cell_counts)
     prior = SELECTION.full_count * uniform_noise(SELECTION.full_rate, base) + cells * base
     full = _best_start(fit, rows, simplest.pool, prior, base)
-    tried.append(_candidate("full", full, everyone, prior, halves))
+    tried.append(_candidate("full", full, all_rows, prior, halves))
     found = tried[-1]
-    # With many classes every fit costs much: less or more smoothing is tried only where it may help.
+    # With many classes every fit is expensive: less or more smoothing is tried only if it may help.
     if len(codes) < SELECTION.sparse_below * n_classes and not (
         many and clearly_worse(found.held_out, simplest.held_out)
     ):
-        # Smoothing costs small classes more likelihood than the noise they have: try nearly none as well.
+        # In small classes, the prior of "full" may outweigh the labels: try one with fewer counts as well.
         light = SELECTION.sparse_count * uniform_noise(SELECTION.sparse_rate, base)
         light = light + SELECTION.sparse_cell_count * base * n_classes
-        tried.append(_candidate("sparse", fit(rows, full, light), everyone, light, halves))
+        tried.append(_candidate("sparse", fit(rows, full, light), all_rows, light, halves))
     if not (many and clearly_worse(simplest.held_out, found.held_out)):
         rate = found.noise_rate * n_classes / max(1, n_classes - 1)
         center = uniform_noise(min(max(rate, SELECTION.least_noise), SELECTION.most_noise), base)
         part = SELECTION.shrunk_start
         halfway = Pool(full.weights, full.bias, part * full.transition + (1 - part) * center)
         strong = SELECTION.shrunk_count * min(1.0, SELECTION.shrunk_classes / n_classes) * center
-        tried.append(_candidate("shrunk", fit(rows, halfway, strong), everyone, strong, halves))
-    return _winner(tried), tried
+        tried.append(_candidate("shrunk", fit(rows, halfway, strong), all_rows, strong, halves))
+    return _selected(tried), tried
 
 
 def _best_start(
@@ -127,7 +154,7 @@ def _best_start(
     prior: FloatArray,
     base: FloatArray,
 ) -> Pool:
-    """The likelihood under a full T has several maxima: climb from little and from much noise."""
+    """Fit a full T from two starts, little and much noise: the likelihood has several maxima."""
     found = 1 - float(simplest.transition.diagonal().mean())
     best, best_value = simplest, -np.inf
     for rate in (SELECTION.little_noise, max(SELECTION.much_noise, min(found, SELECTION.most_noise))):
@@ -149,7 +176,7 @@ def _candidate(
     posteriors, chance = posterior(p, pool.transition, rows.codes, rows.candidates)
     rate = 1 - float(posteriors[np.arange(len(rows.codes)), rows.own_column].mean())
     row_counts = rows.class_sums(posteriors)
-    if prior_counts is None:  # with so few parameters, having seen the labels gains next to nothing
+    if prior_counts is None:  # there are too few parameters to overfit
         held_out = np.log(chance + TINY)
     else:
         held_out = np.empty(len(rows.codes))
@@ -163,8 +190,8 @@ def _candidate(
     return PoolCandidate(kind, pool, held_out, rate, is_diagonal_dominant(pool.transition, row_counts))
 
 
-def _winner(tried: list[PoolCandidate]) -> PoolCandidate:
-    """The most likely one; little noise, where others find much, must be clearly more likely."""
+def _selected(tried: list[PoolCandidate]) -> PoolCandidate:
+    """Select the most likely candidate, with the exception that the module describes."""
     admissible = [one for one in tried if one.admissible] or tried[:1]
     best = max(admissible, key=lambda one: one.score)
     rivals = [one for one in admissible if one.kind in ("full", "sparse", "shrunk")]
@@ -177,7 +204,7 @@ def _winner(tried: list[PoolCandidate]) -> PoolCandidate:
 
 
 def _some_rows(rows: PooledRows, rng: np.random.Generator) -> PooledRows:
-    """The rows that a pool is fitted on: so few parameters do not gain from more."""
+    """Draw the rows that a pool is fitted on: for so few parameters, some thousands are enough."""
     n = len(rows.codes)
     most = min(SELECTION.rows_for_fitting, SELECTION.entries_for_fitting // rows.evidence.shape[2])
     if n <= most:

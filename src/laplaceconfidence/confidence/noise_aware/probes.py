@@ -1,14 +1,13 @@
-"""Linear classifiers of the samples, one for every choice of held-out folds, fitted together.
+"""Probes: linear classifiers, one per choice of held-out folds, fitted together.
 
-Up to 50 classes they are multinomial logistic regressions. All fits share the features, so that their logits
-are one matrix product. L-BFGS has its own step in every fit; on principal axes the curvature is nearly
-diagonal and known in advance: its starting metric.
+With up to 50 classes they are multinomial logistic regressions. All fits share the features, so that their
+logits are one matrix product. L-BFGS has a separate step length for every fit. On principal axes the
+curvature is nearly diagonal and known in advance; it is the initial metric of L-BFGS.
 
-Above, a regression's cost, which grows with classes x samples x steps, is too high, and with few samples per
-class it has little to learn from. There they are linear discriminants in closed form: every class is a
-Gaussian around its own mean, all with the same covariance, and the means are themselves drawn around the
-grand mean. Both covariances are estimated, and the mean of a class with few samples is drawn to the grand
-mean, axis by axis, as far as chance alone would have moved it.
+With more classes, regressions are too expensive (the cost grows with classes x samples x steps), and classes
+have few samples. The probes are then linear discriminants in closed form: every class is a Gaussian around
+its own mean, all with the same covariance, and the means are themselves Gaussian around the grand mean. Both
+covariances are estimated, and the means of classes with few samples are shrunk toward the grand mean.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cholesky, eigh, solve_triangular
 
-from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
+from laplaceconfidence.arrays import FloatArray, IntArray, sized_row_blocks
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.threads import limited_threads, thread_count
 
@@ -32,7 +31,7 @@ _FEWEST_ROWS_PER_BLOCK = 64
 
 @dataclass(frozen=True, slots=True)
 class LinearProbe:
-    """Weights of every fit.
+    """The weights of all fits.
 
     Attributes
     ----------
@@ -43,14 +42,34 @@ class LinearProbe:
     weights: FloatArray
 
     def logits(self, features: FloatArray) -> FloatArray:
-        """(n, fits, C) for features (n, d)."""
+        """Compute the logits of every fit.
+
+        Parameters
+        ----------
+        features : ndarray of shape (n, d)
+            Feature vectors.
+
+        Returns
+        -------
+        ndarray of shape (n, fits, C)
+        """
         d1, n_fits, n_classes = self.weights.shape
         flat = features @ self.weights[:-1].reshape(d1 - 1, -1) + self.weights[-1].reshape(-1)
         return np.asarray(flat.reshape(len(features), n_fits, n_classes))
 
 
 def even_curvature(n_classes: int) -> float:
-    """p (1 - p) at p = 1 / C: the curvature of a logistic loss at an even guess, the unit of penalties."""
+    """p (1 - p) at p = 1 / C: the curvature of the logistic loss at equal probabilities.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes C.
+
+    Returns
+    -------
+    float
+    """
     return (1 - 1 / n_classes) / n_classes
 
 
@@ -63,7 +82,7 @@ def fit_probe(
     l2: float,
     n_jobs: int | None,
 ) -> LinearProbe:
-    """The probe for so many classes: a regression, or discriminants where there are many.
+    """Fit regressions, or discriminants if there are many classes.
 
     Parameters
     ----------
@@ -78,7 +97,7 @@ def fit_probe(
     l2 : float
         Ridge penalty of a regression, in units of ``even_curvature``.
     n_jobs : int or None
-        Threads.
+        Number of threads.
 
     Returns
     -------
@@ -106,8 +125,10 @@ class _Loss:
         self.n_fits, self.n_classes = shape
         self.l2, self.pool = np.float32(l2), pool
         self.n_visible = max(1.0, float((visible > 0).any(axis=1).sum()))
-        rows = max(_FEWEST_ROWS_PER_BLOCK, _ENTRIES_PER_BLOCK // (self.n_fits * self.n_classes))
-        self.blocks = list(row_blocks(len(features), rows))
+        entries_per_row = self.n_fits * self.n_classes
+        self.blocks = list(
+            sized_row_blocks(len(features), entries_per_row, _ENTRIES_PER_BLOCK, _FEWEST_ROWS_PER_BLOCK)
+        )
 
     def __call__(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Losses (fits,) and the gradient, shaped as the weights."""
@@ -164,10 +185,28 @@ def fit_regression(
     max_iter: int = PROBE.most_steps,
     n_jobs: int | None = None,
 ) -> LinearProbe:
-    """Multinomial logistic regressions on ``targets`` weighted by ``visible``, both as in ``fit_probe``.
+    """Fit multinomial logistic regressions.
 
-    Features are principal coordinates (n, d) of mean square about 1. A fit stops when its gradient, in the
-    starting metric, has fallen to ``tol`` times the first one, or after ``max_iter`` steps.
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+        Principal coordinates with a mean square of about 1.
+    targets, visible : ndarray
+        As in ``fit_probe``.
+    n_classes : int
+        Number of classes.
+    l2 : float
+        Ridge penalty.
+    tol : float, default=0.01
+        A fit stops when its gradient, in the initial metric, is at most ``tol`` times the first one.
+    max_iter : int, default=40
+        Largest number of L-BFGS steps.
+    n_jobs : int or None, default=None
+        Number of threads.
+
+    Returns
+    -------
+    LinearProbe
     """
     n_fits = visible.shape[1]
     features = np.ascontiguousarray(features, dtype=np.float32)
@@ -256,7 +295,23 @@ def fit_discriminants(
     *,
     n_jobs: int | None = None,
 ) -> LinearProbe:
-    """Linear discriminants of ``targets`` weighted by ``visible``, both as in ``fit_probe``."""
+    """Fit linear discriminants.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+        Feature vectors.
+    targets, visible : ndarray
+        As in ``fit_probe``.
+    n_classes : int
+        Number of classes.
+    n_jobs : int or None, default=None
+        Number of threads.
+
+    Returns
+    -------
+    LinearProbe
+    """
     n, d = features.shape
     n_fits = visible.shape[1]
     weights = np.zeros((d + 1, n_fits, n_classes), dtype=np.float32)
@@ -288,19 +343,19 @@ def _discriminants(sums: FloatArray, sizes: FloatArray, scatter: FloatArray) -> 
     means[sizes <= PROBE.least_mass] = 0
     scatter = scatter - total * np.outer(grand_mean, grand_mean)
     between = (means * sizes[:, None]).T @ means
-    # The covariance without classes counts as d further samples, which keeps the one inside them regular.
+    # The overall covariance counts as d further samples, so that the one within classes is regular.
     freedom = max(total - float((sizes > PROBE.least_mass).sum()), 0.0)
     inside = (scatter - between + d * scatter / total) / (freedom + d)
     inside[np.diag_indices(d)] += PROBE.ridge * max(float(np.trace(inside)) / d, PROBE.least_mass)
     factor = cholesky(inside, lower=True)
     whitened = solve_triangular(factor, solve_triangular(factor, between, lower=True).T, lower=True) / total
     spreads, axes = eigh(whitened)
-    spreads = np.maximum(spreads - n_classes / total, 0)  # without what chance does to means
+    spreads = np.maximum(spreads - n_classes / total, 0)  # minus the part that chance explains
     to_axes = solve_triangular(factor, axes, lower=True, trans="T")
     on_axes = means @ to_axes
     on_axes *= spreads * sizes[:, None] / (spreads * sizes[:, None] + 1)
     typical = total / n_classes
-    scaled = on_axes / (1 + spreads / (spreads * typical + 1))  # the mean's own error adds to the variance
+    scaled = on_axes / (1 + spreads / (spreads * typical + 1))  # the error of the mean adds to the variance
     prior = np.log((sizes + PROBE.prior_count) / (total + PROBE.prior_count * n_classes))
     intercepts = prior - 0.5 * np.einsum("cd,cd->c", scaled, on_axes)
     slopes = to_axes @ scaled.T

@@ -1,7 +1,7 @@
-"""Labels propagated over the graphs, with folds held out.
+"""Propagation of labels over the graphs, with folds held out.
 
-Propagation is linear, so that the labels of each fold are propagated once: the solution with two folds held
-out is the sum over the others.
+Propagation is linear, so the labels of each fold are propagated only once: the solution with two folds held
+out is the sum of the solutions of the others.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 from laplaceconfidence.solve.propagation import clipped_softmax
 
 PROPAGATION = SETTINGS.propagation
-_ENTRIES_AT_ONCE = 1 << 18  # about a megabyte, which the cache holds
-_COLUMNS_AT_ONCE = 32  # more no longer fit into the cache and are slower
+_ENTRIES_AT_ONCE = 1 << 18  # about a megabyte, which fits in the cache
+_COLUMNS_AT_ONCE = 32  # more would not fit in the cache and be slower
 
 
 @dataclass(slots=True)
 class Propagator:
-    """Solves the propagation, and keeps the largest residual.
+    """Propagates columns over a graph, and records the largest residual.
 
     Attributes
     ----------
     n_jobs : int or None
-        Threads.
+        Number of threads.
     residual : float
         Largest true relative residual of all columns so far.
     """
@@ -41,7 +41,21 @@ class Propagator:
     def __call__(
         self, graph: sparse.csr_array, columns: FloatArray, alpha: float = PROPAGATION.alpha
     ) -> FloatArray:
-        """(I - alpha S)^-1 applied to columns (n, m), some of them at a time."""
+        """Solve (I - alpha S) X = B.
+
+        Parameters
+        ----------
+        graph : scipy.sparse.csr_array of shape (n, n)
+            The normalized graph S.
+        columns : ndarray of shape (n, m)
+            The right-hand sides B.
+        alpha : float, default=0.5
+            How far labels are propagated.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, m)
+        """
         n, m = columns.shape
         result = np.empty((n, m), dtype=np.float32)
         for part in row_blocks(m, _COLUMNS_AT_ONCE):
@@ -59,7 +73,17 @@ class Propagator:
 
 
 def log_shares(solution: FloatArray) -> FloatArray:
-    """Logarithms of the solution's rows, clipped at 0, divided by their sum, plus a floor."""
+    """Logarithms of the shares of the classes: a solution clipped at 0 and divided by its sum, plus a floor.
+
+    Parameters
+    ----------
+    solution : ndarray of shape (n, C) or (n, folds, C)
+        Propagated labels.
+
+    Returns
+    -------
+    ndarray of shape (n, C) or (n, folds, C)
+    """
     result = np.empty_like(solution)
     for rows in sized_row_blocks(len(solution), solution[:1].size, _ENTRIES_AT_ONCE):
         shares = np.maximum(solution[rows], 0)
@@ -72,7 +96,25 @@ def log_shares(solution: FloatArray) -> FloatArray:
 def propagate_folds(
     graph: sparse.csr_array, codes: IntArray, n_classes: int, folds: HeldOutFolds, propagate: Propagator
 ) -> FloatArray:
-    """(n, folds, C) the labels of every fold, propagated by themselves."""
+    """Propagate the labels of every fold separately.
+
+    Parameters
+    ----------
+    graph : scipy.sparse.csr_array of shape (n, n)
+        The normalized graph.
+    codes : ndarray of shape (n,)
+        Labels, ``MISSING`` where there is none.
+    n_classes : int
+        Number of classes.
+    folds : HeldOutFolds
+        Folds of the labels.
+    propagate : Propagator
+        Solves the propagation.
+
+    Returns
+    -------
+    ndarray of shape (n, folds, C)
+    """
     n = len(codes)
     labeled = np.flatnonzero(codes != MISSING)
     by_fold = np.zeros((n, folds.n_folds, n_classes), dtype=np.float32)
@@ -81,22 +123,65 @@ def propagate_folds(
 
 
 def log_shares_without_pairs(by_fold: FloatArray, own_folds: IntArray) -> FloatArray:
-    """(n, folds, C) log shares with the sample's fold and each fold held out; unused at its own fold."""
+    """Log shares with two folds held out: that of the sample and each other one.
+
+    Parameters
+    ----------
+    by_fold : ndarray of shape (n, folds, C)
+        The result of ``propagate_folds``.
+    own_folds : ndarray of shape (n,)
+        The fold of every sample.
+
+    Returns
+    -------
+    ndarray of shape (n, folds, C)
+        The entries at the sample's own fold are not meaningful.
+    """
     others = by_fold.sum(axis=1) - by_fold[np.arange(len(by_fold)), own_folds]
     return log_shares(others[:, None, :] - by_fold)
 
 
 def propagate_targets(graph: sparse.csr_array, targets: FloatArray, propagate: Propagator) -> FloatArray:
-    """(n, folds, C) log shares of soft targets (n, folds, C), propagated separately for every fold."""
+    """Log shares of soft targets, which are propagated separately for every held-out fold.
+
+    Parameters
+    ----------
+    graph : scipy.sparse.csr_array of shape (n, n)
+        The normalized graph.
+    targets : ndarray of shape (n, folds, C)
+        Soft targets with each fold held out.
+    propagate : Propagator
+        Solves the propagation.
+
+    Returns
+    -------
+    ndarray of shape (n, folds, C)
+    """
     return log_shares(propagate(graph, targets.reshape(len(targets), -1)).reshape(targets.shape))
 
 
 def close_votes(
     graph: sparse.csr_array, codes: IntArray, n_classes: int, propagate: Propagator
 ) -> FloatArray:
-    """(n, C) softmax of all labels propagated over a graph of few neighbors, the own label included.
+    """Softmax of all labels propagated over a graph, the sample's own label included.
 
-    This is the paper's estimate at a shorter range.
+    This is the estimate of ``LaplaceConfidence`` with a smaller alpha.
+
+    Parameters
+    ----------
+    graph : scipy.sparse.csr_array of shape (n, n)
+        A normalized graph of few neighbors.
+    codes : ndarray of shape (n,)
+        Labels, ``MISSING`` where there is none.
+    n_classes : int
+        Number of classes.
+    propagate : Propagator
+        Solves the propagation.
+
+    Returns
+    -------
+    ndarray of shape (n, C)
+        Rows sum to 1.
     """
     labeled = np.flatnonzero(codes != MISSING)
     labels = np.zeros((len(codes), n_classes), dtype=np.float32)

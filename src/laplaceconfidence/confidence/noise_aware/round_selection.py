@@ -1,8 +1,9 @@
-"""Which round and which evidence the given labels support.
+"""Selection of the round, and of ``pred_probs`` as further evidence.
 
-Among the rounds, the latest one is selected that is not clearly less likely than the best: noise that the
-features predict is part of what round 1 learns, later rounds learn less of it, and the given labels cannot
-reward them for that. ``pred_probs`` are used if they make held-out labels more likely.
+The latest round is selected under which held-out given labels are not clearly less likely than under the best
+round: round 1 also learns noise that the features predict, later rounds learn less of it, and the likelihood
+of given labels does not favor them for that. ``pred_probs`` are used if they make held-out labels more
+likely.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class SelectedPool:
     Attributes
     ----------
     pool : Pool
-        Weights, biases and noise.
+        Weights, biases and noise matrix.
     noise_model : str
         The kind of noise; "assumed" in a fallback.
     round : int
-        Number of the step in ``history``, from 1; 0 in a fallback.
+        Number of the selected entry of ``history``, from 1; 0 in a fallback.
     evidence : list of ndarray, shape (n, R)
         One array per kind of evidence.
     alternatives : list of (Pool, list of ndarray)
@@ -47,9 +48,9 @@ class SelectedPool:
     candidates : ndarray of shape (n, R) or None
         The classes of the columns; ``None`` for all in order.
     history : list of dict
-        What every step tried.
+        The results of every round, as in ``rounds_``.
     fallback : str or None
-        Why fixed weights are used.
+        The reason why fixed weights are used; ``None`` if they are not.
     feature_pool : Pool or None
         The pool without ``pred_probs``; ``None`` if these are the only evidence.
     feature_round : int
@@ -72,7 +73,17 @@ class SelectedPool:
 
 
 def log_probabilities(pred_probs: FloatArray) -> FloatArray:
-    """``pred_probs`` (n, C) as evidence: their logarithms, with a floor."""
+    """Convert predicted probabilities to evidence: their logarithms, with a floor.
+
+    Parameters
+    ----------
+    pred_probs : ndarray of shape (n, C)
+        Predicted probabilities.
+
+    Returns
+    -------
+    ndarray of float32, shape (n, C)
+    """
     floor = SELECTION.probability_floor / pred_probs.shape[1]
     return np.asarray(np.log(pred_probs + floor).astype(np.float32))
 
@@ -88,7 +99,7 @@ def select_pool(
     n_folds: int,
     rng: np.random.Generator,
 ) -> SelectedPool:
-    """Run all rounds, then try ``pred_probs`` as further evidence, and select a pool.
+    """Compute all rounds, then try ``pred_probs`` as further evidence, and select a pool.
 
     Parameters
     ----------
@@ -96,8 +107,10 @@ def select_pool(
         Coordinates and graphs; may be empty.
     pred_probs : ndarray of shape (n, C) or None
         Predicted probabilities.
-    given, verified : ndarray of shape (n,); ``verified`` may be None
-        Codes of the given and of the verified labels, ``MISSING`` where there is none.
+    given : ndarray of shape (n,)
+        Given labels, ``MISSING`` where there is none.
+    verified : ndarray of shape (n,) or None
+        Verified labels, ``MISSING`` where there is none.
     n_classes : int
         Number of classes.
     n_rounds, n_folds : int
@@ -108,8 +121,8 @@ def select_pool(
     Returns
     -------
     SelectedPool
-        With fixed weights if there are hardly any labels, or if the selected pool does not make held-out
-        labels clearly more likely than the shares of the classes do.
+        It has fixed weights if there are fewer than 10 labels, or if held-out labels are not clearly more
+        likely under the selected pool than under the shares of the classes.
     """
     labeled = np.flatnonzero(given != MISSING)
     targets = labels_to_learn(given, verified)
@@ -166,7 +179,7 @@ def select_pool(
 
     by_shares = np.log(class_shares(given, n_classes)[given[labeled]])
     if not clearly_worse(by_shares, best.held_out):
-        reason = "the evidence makes held-out labels no more likely than the shares of the classes do"
+        reason = "held-out labels are not clearly more likely than by the shares of the classes alone"
         return _fixed(evidence, n_inside, candidates, n_classes, history, reason, feature_round)
     return SelectedPool(
         best.pool,
@@ -184,7 +197,18 @@ def select_pool(
 
 
 def latest_supported(chosen: list[PoolCandidate]) -> int:
-    """Index of the latest round that is not clearly less likely than the best one, nor by over 0.005 nats."""
+    """Find the latest round that is not clearly less likely than the best one.
+
+    Parameters
+    ----------
+    chosen : list of PoolCandidate
+        The selected pool of every round.
+
+    Returns
+    -------
+    int
+        Index of the round.
+    """
     best = max(chosen, key=lambda one: one.score)
     supported = [
         number
@@ -203,7 +227,7 @@ def _fixed(
     reason: str,
     feature_round: int,
 ) -> SelectedPool:
-    """Equal weights and the noise that is assumed where nothing can be learned."""
+    """Make a pool of equal weights and an assumed noise rate."""
     noise = uniform_noise(SELECTION.assumed_noise, np.full(n_classes, 1 / n_classes))
 
     def equal(n_kinds: int) -> Pool:

@@ -7,11 +7,12 @@ these models supply the evidence about the samples of fold f only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
+from laplaceconfidence.arrays import FloatArray, IntArray, sized_row_blocks
 from laplaceconfidence.confidence.held_out_folds import HeldOutFolds
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
 from laplaceconfidence.confidence.noise_aware.probes import fit_probe
@@ -30,8 +31,7 @@ from laplaceconfidence.confidence.noise_aware.transition import (
 from laplaceconfidence.confidence.noise_aware.views import FeatureViews
 
 PROBE = SETTINGS.probe
-_ENTRIES_AT_ONCE = 1 << 22
-_FEWEST_ROWS_AT_ONCE = 64
+_FEWEST_ROWS_PER_BLOCK = 64
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class RoundEvidence:
     parts : list of ndarray of float32, shape (n, R)
         One array per kind of evidence: the probe, then every graph.
     per_fold : list of ndarray of float32, shape (n, folds, R)
-        The same with each fold held out; emptied when the next round has been made from it.
+        The same with each fold held out; emptied when the next round has been computed from it.
     """
 
     parts: list[FloatArray]
@@ -53,14 +53,14 @@ class RoundEvidence:
 def first_round(
     views: FeatureViews, targets: IntArray, given: IntArray, n_classes: int, folds: HeldOutFolds
 ) -> tuple[RoundEvidence, IntArray | None]:
-    """The evidence of models that learn labels.
+    """Compute the evidence of models that learn labels.
 
     Parameters
     ----------
     views : FeatureViews
         Coordinates and graphs.
     targets : ndarray of shape (n,)
-        What the models learn: given labels, or verified ones.
+        Labels to learn: verified ones where there are, else given ones.
     given : ndarray of shape (n,)
         Given labels; each is among its sample's candidate classes.
     n_classes : int
@@ -73,7 +73,7 @@ def first_round(
     evidence : RoundEvidence
         The evidence about every sample.
     candidates : ndarray of shape (n, R) or None
-        The classes of its columns where there are many classes; ``None`` for all in order.
+        The classes of its columns if there are many classes; ``None`` for all in order.
     """
     n, n_folds = len(targets), folds.n_folds
     probe = None
@@ -95,12 +95,11 @@ def first_round(
     ]
     candidates = None if width == n_classes else np.empty((n, width), dtype=np.int64)
     pair_numbers = folds.pair_numbers()
-    rows_at_once = max(_FEWEST_ROWS_AT_ONCE, _ENTRIES_AT_ONCE // (len(folds.pairs) * n_classes))
-    for rows in row_blocks(n, rows_at_once):
-        everyone = np.arange(rows.stop - rows.start)[:, None]
+    for rows in _row_blocks(n, len(folds.pairs) * n_classes):
+        every_row = np.arange(rows.stop - rows.start)[:, None]
         parts = [log_shares_without_pairs(by_fold[rows], folds.folds[rows]) for by_fold in solutions]
         if probe is not None and views.coordinates is not None:
-            parts.insert(0, probe.logits(views.coordinates[rows])[everyone, pair_numbers[rows]])
+            parts.insert(0, probe.logits(views.coordinates[rows])[every_row, pair_numbers[rows]])
         if candidates is not None:
             here = HeldOutFolds(folds.folds[rows], n_folds, folds.labeled[rows])
             candidates[rows] = likely_classes([here.mean_over_others(part) for part in parts], given[rows])
@@ -120,7 +119,31 @@ def later_round(
     candidates: IntArray | None,
     folds: HeldOutFolds,
 ) -> RoundEvidence:
-    """The evidence of models that learn the posteriors of ``last`` under its ``pool``."""
+    """Compute the evidence of models that learn posteriors.
+
+    Parameters
+    ----------
+    views : FeatureViews
+        Coordinates and graphs.
+    last : RoundEvidence
+        The evidence of the previous round.
+    pool : Pool
+        The pool of the previous round, under which the posteriors are computed.
+    targets : ndarray of shape (n,)
+        Labels to learn: verified ones where there are, else given ones.
+    given : ndarray of shape (n,)
+        Given labels, ``MISSING`` where there is none.
+    n_classes : int
+        Number of classes.
+    candidates : ndarray of shape (n, R) or None
+        The classes of the columns; ``None`` for all in order.
+    folds : HeldOutFolds
+        Folds of ``targets``.
+
+    Returns
+    -------
+    RoundEvidence
+    """
     soft = _soft_targets(last, pool, targets, given, n_classes, candidates, folds)
 
     def candidates_of(rows: slice) -> IntArray | None:
@@ -132,8 +155,7 @@ def later_round(
         probe = fit_probe(
             views.coordinates, soft, visible, n_classes, l2=PROBE.later_l2, n_jobs=views.propagate.n_jobs
         )
-        rows_at_once = max(_FEWEST_ROWS_AT_ONCE, _ENTRIES_AT_ONCE // (folds.n_folds * n_classes))
-        blocks = row_blocks(len(soft), rows_at_once)
+        blocks = _row_blocks(len(soft), folds.n_folds * n_classes)
         logits = [narrow(probe.logits(views.coordinates[rows]), candidates_of(rows)) for rows in blocks]
         per_fold.append(np.concatenate(logits))
     per_fold.extend(
@@ -141,6 +163,10 @@ def later_round(
     )
     last.per_fold = []
     return RoundEvidence([folds.at_own_fold(part) for part in per_fold], per_fold)
+
+
+def _row_blocks(n_rows: int, entries_per_row: int) -> Iterator[slice]:
+    return sized_row_blocks(n_rows, entries_per_row, fewest_rows=_FEWEST_ROWS_PER_BLOCK)
 
 
 def _soft_targets(

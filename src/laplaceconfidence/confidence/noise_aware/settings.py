@@ -1,4 +1,4 @@
-"""Every number that shapes what NoiseAwareConfidence answers, in one place.
+"""All numbers that determine the results of NoiseAwareConfidence, except the parameters of its constructor.
 
 The line under a number says what it does and where it comes from. Sources:
 
@@ -6,11 +6,11 @@ recipe
     The experiments with which the method was found, before this repository, on 10,000 embedded CIFAR-10
     images.
 decision 4, 9, 10
-    ``docs/decisions/0004``, ``0009`` and ``0010``, which also say which data sets were looked at.
+    ``docs/decisions/0004``, ``0009`` and ``0010``, which also name the data sets that were used.
 not tuned
     A round number that was set once; no other value was compared.
 safety
-    Keeps arithmetic finite or a loop short; the answer does not hang on it.
+    Keeps arithmetic finite or a loop short; results hardly depend on it.
 
 The two standard errors from which one estimate is clearly worse than another are shared with the search for k
 and alpha and stand beside ``clearly_worse`` in ``confidence/held_out_folds.py``. Calibration by audited
@@ -24,16 +24,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class ClassCountSettings:
-    """What changes with the number of classes."""
+    """Settings that depend on the number of classes."""
 
     many_above: int = 50
     """More classes are "many": candidate columns, closed-form probe, one graph, T by EM. Decision 4, cost."""
     n_candidates: int = 31
-    """Classes that a sample keeps where there are many. Decision 4: with 15, 40% noise was read as none."""
+    """Candidates per sample if there are many classes. Decision 4: with 15, 40% noise was estimated as none."""
     rounds: int = 4
     """Rounds of self-training. Decision 9: four instead of three, on embeddings with instance noise."""
     rounds_of_many: int = 2
-    """Rounds where there are many classes. Decision 9: a third cost 28% of the time and gained little."""
+    """Rounds if there are many classes. Decision 9: a third cost 28% of the time and gained little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,53 +41,53 @@ class ViewSettings:
     """Half-whitened coordinates and the graphs over them."""
 
     most_axes: int = 256
-    """Principal axes that are kept, if there are so many. Recipe."""
+    """Largest number of principal axes that are kept. Recipe."""
     widest_covariance: int = 4_096
-    """Features up to which the principal axes are exact, and randomized above. Not tuned, for cost."""
+    """Features up to which the principal axes are exact; above, they are randomized. Not tuned, for cost."""
     least_variance: float = 1e-9
     """Axes with a smaller share of the first axis's variance are dropped. Safety."""
     least_absolute_variance: float = 1e-30
     """Axes with less variance than this are dropped. Safety."""
     neighbors_of_large_classes: tuple[int, ...] = (30, 100)
-    """Neighbors per graph where classes are large. Recipe."""
+    """Neighbors per graph if classes are large. Recipe."""
     neighbors_of_small_classes: tuple[int, ...] = (10, 30)
-    """Neighbors per graph where classes are small: more would only add other classes. Not tuned."""
+    """Neighbors per graph if classes are small: further ones would be of other classes. Not tuned."""
     neighbors_of_many_classes: tuple[int, ...] = (30,)
-    """Neighbors per graph where there are many classes. Decisions 4 (one graph) and 9 (30 instead of 50)."""
+    """Neighbors per graph if there are many classes. Decisions 4 (one graph) and 9 (30 instead of 50)."""
     large_class: int = 100
-    """Labels per class, on average, from which classes are large. Not tuned."""
+    """Mean number of labels per class from which classes are large. Not tuned."""
     closest: int = 10
-    """Neighbors of the graph whose votes order labels of unidentified noise. Decision 9, 10 against 30."""
+    """Neighbors whose votes are used if noise is local or not identified. Decision 9, 10 against 30."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
-    """The linear classifiers: logistic regressions, and discriminants where there are many classes."""
+    """The linear classifiers: logistic regressions, or discriminants if there are many classes."""
 
     first_l2: float = 1.1
-    """Penalty on given labels, in units of p (1 - p) at p = 1/C: 0.1 at ten classes. Recipe, decision 4."""
+    """Ridge penalty in round 1, in units of p (1 - p) at p = 1/C: 0.1 at ten classes. Recipe, decision 4."""
     later_l2: float = 0.22
-    """Penalty on posteriors, in the same units: 0.02 at ten classes. Recipe."""
+    """Ridge penalty in later rounds, in the same units: 0.02 at ten classes. Recipe."""
     tolerance: float = 1e-2
-    """A regression stops when its gradient has fallen to this part of the first one. Not tuned, for cost."""
+    """A regression stops when its gradient is this part of the first one. Not tuned, for cost."""
     most_steps: int = 40
-    """L-BFGS steps at most. Not tuned."""
+    """Largest number of L-BFGS steps. Not tuned."""
     memory: int = 8
-    """Steps that L-BFGS remembers. Not tuned."""
+    """Earlier steps that L-BFGS uses. Not tuned."""
     sufficient_decrease: float = 1e-4
-    """Armijo's constant of the line search. The textbook's."""
+    """Armijo's constant of the line search. Textbook value."""
     most_halvings: int = 12
-    """Halvings of a step that does not decrease the loss. Safety."""
+    """Largest number of halvings of a step that does not decrease the loss. Safety."""
     rounding: float = 1e-7
     """Relative increase of the loss that counts as single-precision rounding. Safety."""
     least_curvature: float = 1e-12
     """Steps with less curvature are not used by L-BFGS. Safety."""
     least_mass: float = 1e-9
-    """Discriminants: a class with less mass has no samples. Safety."""
+    """Discriminants: classes with a smaller sum of weights count as empty. Safety."""
     ridge: float = 1e-6
-    """Discriminants: part of the mean variance that is added to every variance. Safety."""
+    """Discriminants: part of the mean variance that is added to all variances. Safety."""
     prior_count: float = 1.0
-    """Discriminants: samples added to every class when its share is estimated. Not tuned (Laplace's rule)."""
+    """Discriminants: samples added to each class to estimate its share. Not tuned (Laplace's rule)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +95,15 @@ class PropagationSettings:
     """Labels propagated over the graphs."""
 
     alpha: float = 0.5
-    """Range of the propagation. Recipe: generic embeddings want a short one."""
+    """How far labels are propagated. Recipe: small values suit generic embeddings."""
     votes_alpha: float = 0.9
-    """Range of the votes over the closest neighbors. Decision 9, 0.9 against 0.95."""
+    """How far the votes of close neighbors are propagated. Decision 9, 0.9 against 0.95."""
     floor: float = 0.1
-    """Share, over all classes, that is added before the logarithm: 0.01 each at ten. Recipe, decision 4."""
+    """Total share, over all classes, added before the logarithm: 0.01 each at ten. Recipe, decision 4."""
     tolerance: float = 1e-2
-    """Relative residual of the conjugate gradients. Not tuned; the floor is far coarser."""
+    """Relative residual at which the conjugate gradients stop. Not tuned, for cost."""
     most_iterations: int = 20
-    """Iterations of the conjugate gradients at most. Safety at this alpha."""
+    """Largest number of conjugate gradient iterations. Safety."""
     least_sum: float = 1e-12
     """Rows with a smaller sum count as empty. Safety."""
 
@@ -117,9 +117,9 @@ class NoiseModelSettings:
     bias_penalty: float = 1e-3
     """Ridge penalty on the class biases. Not tuned."""
     weight_spread: float = 10.0
-    """Standard deviation of the prior on weights; matters where few labels separate perfectly. Not tuned."""
+    """Standard deviation of the prior on weights, for few, perfectly separable labels. Not tuned."""
     largest_log_weight: float = 10.0
-    """Logarithms of weights are cut here, wherever a line search goes. Safety."""
+    """Larger logarithms of weights, which a line search may try, are clipped. Safety."""
     first_weight_sum: float = 1.5
     """Sum of the evidence weights that the fit starts from. Not tuned."""
     first_rate: float = 0.3
@@ -131,61 +131,61 @@ class NoiseModelSettings:
     least_transition: float = 1e-6
     """Added to the entries of T that a fit starts from. Safety."""
     symmetric_steps: int = 50
-    """L-BFGS steps of the symmetric fit at most. Not tuned."""
+    """Largest number of L-BFGS steps of the symmetric fit. Not tuned."""
     full_steps: int = 60
-    """L-BFGS steps of a fit of any T at most. Not tuned."""
+    """Largest number of L-BFGS steps of a fit of any T. Not tuned."""
     alternating_steps: int = 30
-    """L-BFGS steps for the weights, many classes, between two fits of T. Not tuned, for cost."""
+    """Many classes: largest number of L-BFGS steps for the weights, with T fixed. Not tuned, for cost."""
     alternating_turns: int = 2
-    """Turns of T and the weights, many classes. Not tuned, for cost."""
+    """Many classes: how often T and the weights are fitted. Not tuned, for cost."""
     lbfgs_memory: int = 20
-    """Steps that L-BFGS remembers. Not tuned."""
+    """Earlier steps that L-BFGS uses. Not tuned."""
     least_gain: float = 1e-8
     """Relative gain of the likelihood at which a fit stops. Not tuned."""
     least_alternating_gain: float = 1e-6
-    """The same where T and the weights take turns. Not tuned, for cost."""
+    """Many classes: the same for the fit of the weights. Not tuned, for cost."""
     least_gradient: float = 1e-6
     """Largest gradient entry at which a fit stops. Not tuned."""
     em_steps: int = 20
-    """EM steps for T at most. Not tuned."""
+    """Largest number of EM steps for T. Not tuned."""
     least_em_gain: float = 1e-5
-    """Nats per label below which EM stops, many classes. Not tuned, for cost."""
+    """Many classes: gain in nats per label below which EM stops. Not tuned, for cost."""
     dominance: float = 0.5
-    """Part of its row's maximum that every diagonal entry of T must reach. Not tuned."""
+    """Part of the maximum of its row that a diagonal entry of T must reach. Not tuned."""
     fewest_for_dominance: float = 30.0
-    """Expected samples of a class from which its row must be dominated by the diagonal. Not tuned."""
+    """Expected samples of a class from which ``dominance`` is required of its row. Not tuned."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionSettings:
-    """Which noise matrix, which round and which evidence is selected."""
+    """Selection of the noise matrix, the round and the evidence."""
 
     fewest_labels: int = 10
-    """Labels below which none can be held out and fixed weights are used. Not tuned."""
+    """Number of labels below which none are held out and fixed weights are used. Not tuned."""
     assumed_noise: float = 0.1
     """Noise rate that is assumed with fixed weights. Not tuned."""
     most_loss: float = 0.005
-    """Nats per label that the selected round may be below the best. Decision 4, two rules compared."""
+    """Largest loss of the selected round against the best, nats per label. Decision 4, two rules compared."""
     probability_floor: float = 0.1
     """Share, spread over all classes, that is added to ``pred_probs`` before the logarithm. Not tuned."""
     less_noise: float = 0.04
-    """A symmetric T with so much less noise than another candidate must be clearly more likely. Recipe."""
+    """A symmetric T that finds this much less noise than another T must be clearly more likely. Recipe."""
     uneven: float = 0.1
-    """Total variation between label shares and even ones from which "proportional" is tried. Not tuned."""
+    """Total variation between label shares and equal ones above which "proportional" is tried. Not tuned."""
     share_count: float = 0.5
-    """Labels added to every class when its share is estimated. Not tuned (Jeffreys' rule)."""
+    """Labels added to each class to estimate its share. Not tuned (Jeffreys' rule)."""
     rows_for_fitting: int = 12_000
-    """Labels on which a pool is fitted at most. For cost; not tuned."""
+    """Largest number of labels that a pool is fitted on. For cost; not tuned."""
     entries_for_fitting: int = 1_200_000
-    """Labels times columns on which a pool is fitted at most. For cost; not tuned."""
+    """Largest number of labels times columns that a pool is fitted on. For cost; not tuned."""
     little_noise: float = 0.2
     """First of two noise rates that the "full" fit starts from. Recipe."""
     much_noise: float = 0.5
-    """Least second noise rate that the "full" fit starts from; the symmetric fit's rate if larger. Recipe."""
+    """Second noise rate that the "full" fit starts from, unless the symmetric fit found more. Recipe."""
     most_noise: float = 0.97
-    """Largest noise rate that a fit starts from or is drawn to. Safety."""
+    """Largest noise rate that a fit starts from or that a prior is centered at. Safety."""
     least_noise: float = 0.02
-    """Smallest noise rate that "shrunk" is drawn to. Safety."""
+    """Smallest noise rate that the prior of "shrunk" is centered at. Safety."""
     full_count: float = 10.0
     """Dirichlet counts per class of "full" around symmetric noise. Recipe."""
     full_rate: float = 0.3
@@ -193,9 +193,9 @@ class SelectionSettings:
     full_cell_count: float = 0.5
     """Further counts of "full" per entry of T. Recipe."""
     full_most_cell_counts: float = 5.0
-    """Sum of these further counts per class at most, reached from ten classes on. Not tuned."""
+    """Largest sum of these further counts per class, reached from ten classes on. Not tuned."""
     sparse_below: int = 500
-    """Labels per class, on average, below which "sparse" is tried. Decision 4, after a digits cell failed."""
+    """Mean labels per class below which "sparse" is tried. Decision 4, after a digits cell failed."""
     sparse_count: float = 2.0
     """Dirichlet counts per class of "sparse" around symmetric noise. Set with ``sparse_below``."""
     sparse_rate: float = 0.1
@@ -205,53 +205,53 @@ class SelectionSettings:
     shrunk_count: float = 500.0
     """Dirichlet counts per class of "shrunk" around symmetric noise. Recipe."""
     shrunk_classes: float = 10.0
-    """Classes up to which "shrunk" has all these counts; with C more it has this / C of them. Not tuned."""
+    """With C classes, C above this, the counts of "shrunk" are multiplied by this / C. Not tuned."""
     shrunk_start: float = 0.5
-    """Part of the "full" T in the T that "shrunk" starts from; the rest is symmetric. Not tuned."""
+    """Weight of the "full" T in the T that "shrunk" starts from; the rest is symmetric. Not tuned."""
 
 
 @dataclass(frozen=True, slots=True)
 class PosteriorSettings:
-    """From a fitted pool to the confidences."""
+    """Confidences under a pool, and their calibration."""
 
     wide_bracket: float = 0.1
-    """Width of the bracket above which it matters which end is right. Not tuned."""
+    """Noise within a narrower bracket is always identified. Not tuned."""
     found_share: float = 0.1
-    """Part of the pessimistic noise rate that the noise matrix must explain to be identified. Not tuned."""
+    """In a wider one, T must find this part of the pessimistic rate for noise to be identified. Not tuned."""
     least_mass: float = 1e-100
-    """Rows with less mass outside the given label spread what it loses evenly. Safety."""
+    """If all other classes together are less probable, the rest is divided evenly among them. Safety."""
     fewest_audited: int = 50
-    """Audited labels, drawn at random, from which they calibrate the others. Not tuned."""
+    """Number of audited labels, drawn at random, from which they calibrate the others. Not tuned."""
     bracket_standard_errors: float = 2.0
     """Half the width of the bracket after a calibration, in standard errors of the rate. Not tuned."""
     least_shrinkage: float = 10.0
-    """Labels that all other classes count as, at least, in the mean confidence of a class. Not tuned."""
+    """Smallest number of labels that the overall mean counts as in the mean of a class. Not tuned."""
     most_shrinkage: float = 100.0
-    """The same, at most. Not tuned."""
+    """Largest number of labels that the overall mean counts as in the mean of a class. Not tuned."""
     rare_share: float = 0.1
-    """Part of the median class's labels below which a class is rare and always shrunk. Decision 9."""
+    """A class with less than this part of the labels of the median class is rare. Decision 9."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalNoiseSettings:
-    """When even disagreement is taken for noise that the features predict."""
+    """Recognition of local noise by even disagreement."""
 
     surest: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5)
-    """Shares of the surest predictions of every class among which disagreement is compared. Decision 10."""
+    """Parts of the most certain predictions per class whose disagreement is compared. Decision 10."""
     even: float = 1.25
-    """Disagreement of the surer half over the least one up to which it is even. Decision 10."""
+    """Largest ratio of the disagreement of the last part to the smallest one. Decision 10."""
     most_noise: float = 0.5
-    """Disagreement from which a local majority need not be the truth. Decision 10; it follows, not tuned."""
+    """Disagreement from which the majority may be wrong labels. Decision 10; not tuned."""
     less_noise: float = 0.02
-    """How much less noise a matrix must find than the surest labels show to be overruled. Not tuned."""
+    """Difference to a smaller noise rate of a matrix, besides a standard error. Not tuned."""
     predicted_share: float = 0.5
-    """Predictions that every class needs, as a share of its labels. Rule of decision 10, value not tuned."""
+    """Smallest number of predictions of a class, as a share of its labels. Decision 10; not tuned."""
     fewest_labels: int = 30
-    """Labels of a class from which it needs them. Not tuned."""
+    """Number of labels of a class from which ``predicted_share`` is required of it. Not tuned."""
     share_count: float = 0.5
-    """Agreeing and disagreeing labels that are added for a standard error. Not tuned (Jeffreys' rule)."""
+    """Agreeing and disagreeing labels added for a standard error. Not tuned (Jeffreys' rule)."""
     transition_count: float = 1.0
-    """Right labels that are added to every class of the reported transition matrix. Safety."""
+    """Right labels added to each class of the reported transition matrix. Safety."""
     tiny: float = 1e-12
     """Smallest divisor. Safety."""
 
@@ -260,8 +260,8 @@ class LocalNoiseSettings:
 class NoiseAwareSettings:
     """All settings of the noise-aware estimator that are not parameters of its constructor, by part.
 
-    They are fixed: the estimator is meant to need no tuning. Its constructor has the rest (the number of
-    neighbors, components, rounds and folds, and the recall of the search).
+    They are fixed, because the estimator is meant to need no tuning. The constructor has the numbers of
+    neighbors, components, rounds and folds, and the recall of the search.
     """
 
     classes: ClassCountSettings = field(default_factory=ClassCountSettings)
@@ -277,4 +277,4 @@ class NoiseAwareSettings:
 SETTINGS = NoiseAwareSettings()
 
 FEWEST_AUDITED = SETTINGS.posterior.fewest_audited
-"""Random verified labels from which the others are calibrated; messages and the review page state it."""
+"""Number of verified labels, drawn at random, from which the others are calibrated; messages state it."""

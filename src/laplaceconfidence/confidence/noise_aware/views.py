@@ -1,4 +1,4 @@
-"""The views of the samples that evidence comes from: half-whitened coordinates, and graphs over them."""
+"""Views of the samples that evidence is computed from: half-whitened coordinates, and graphs over them."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ VIEWS = SETTINGS.views
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HalfWhitening:
-    """Maps features to the half-whitened coordinates that were fitted.
+    """The map from features to the fitted half-whitened coordinates.
 
     Attributes
     ----------
     largest : float
-        What features are divided by first, so that their squares are representable in single precision.
+        Features are divided by it first, so that their squares are representable in single precision.
     mean : ndarray of float32, shape (d,)
         Mean of the divided features.
     axes : ndarray of float32, shape (d, k)
-        Principal axes, each divided by the root of its deviation and by the overall scale.
+        Principal axes, each divided by the root of its standard deviation and by the overall scale.
     """
 
     largest: float
@@ -50,26 +50,26 @@ class HalfWhitening:
     axes: FloatArray
 
     def __call__(self, features: FloatArray) -> FloatArray:
-        """Coordinates (m, k) of features (m, d)."""
+        """Compute coordinates of shape (m, k) from features of shape (m, d)."""
         return project((features / self.largest).astype(np.float32, copy=False), self.mean, self.axes)
 
 
 def half_whitened(
     features: FloatArray, n_components: int | None, *, n_jobs: int | None, rng: np.random.Generator
 ) -> tuple[FloatArray, HalfWhitening]:
-    """Principal coordinates, each divided by the root of its deviation.
+    """Compute principal coordinates, each divided by the root of its standard deviation.
 
-    Full whitening would give noise the same weight as signal; without any, the first few axes would outweigh
-    the rest. The mean square of all entries is 1.
+    Full whitening would give axes of noise the same weight as axes of signal; without whitening, the first
+    few axes would outweigh the rest. The mean square of all entries is 1.
 
     Parameters
     ----------
     features : ndarray of shape (n, d)
         One row per sample.
     n_components : int or None
-        Principal axes to keep; ``None`` keeps up to 256.
+        Number of principal axes to keep; ``None`` keeps up to 256.
     n_jobs : int or None
-        Threads.
+        Number of threads.
     rng : numpy.random.Generator
         Seeds the randomized decomposition of very wide features.
 
@@ -78,7 +78,7 @@ def half_whitened(
     coordinates : ndarray of float32, shape (n, k)
         The half-whitened coordinates.
     whitening : HalfWhitening
-        The same map for new samples.
+        The map, for new samples.
     """
     with stage("features"), limited_threads(thread_count(n_jobs)):
         largest = np.abs(features).max() or features.dtype.type(1)
@@ -111,14 +111,14 @@ def half_whitened(
 
 @dataclass(slots=True, eq=False)
 class NeighborGraphs:
-    """The graphs that labels are propagated over: nested ones of one search, or one that was passed in.
+    """The graphs that labels are propagated over: nested ones from one search, or one that was passed in.
 
     Attributes
     ----------
     neighbors : Neighbors or None
         The search that the nested graphs come from.
     counts : tuple of int
-        Neighbors of every nested graph, ascending.
+        Number of neighbors of every nested graph, ascending.
     passed_in : scipy.sparse.csr_array of shape (n, n) or None
         The affinity of a ``knn_graph``, in place of the nested graphs.
     """
@@ -130,29 +130,51 @@ class NeighborGraphs:
 
     @property
     def new_sample_counts(self) -> tuple[int, ...]:
-        """Neighbors of a new sample in every graph; in one that was passed in, the median of its nodes."""
+        """Number of neighbors of a new sample per graph; the median of a graph that was passed in."""
         if self.passed_in is None:
             return self.counts
         return (max(1, int(np.median(np.diff(self.passed_in.indptr)))),)
 
     def affinities(self) -> list[sparse.csr_array]:
-        """The symmetric affinities, the one of fewest neighbors first."""
+        """Compute the symmetric affinities.
+
+        Returns
+        -------
+        list of scipy.sparse.csr_array of shape (n, n)
+            The one of fewest neighbors first.
+        """
         if self.neighbors is None:
             return [self.passed_in]
         return [symmetric_affinity(self.neighbors.first(k)) for k in self.counts]
 
     def normalized(self) -> list[sparse.csr_array]:
-        """The normalized graphs, in the same order."""
+        """Compute the normalized graphs.
+
+        Returns
+        -------
+        list of scipy.sparse.csr_array of shape (n, n)
+            In the order of ``affinities``.
+        """
         return [normalized(affinity, degrees(affinity)) for affinity in self.affinities()]
 
     def closest(self) -> sparse.csr_array:
-        """The normalized graph of the closest neighbors, or the one that was passed in."""
+        """Compute the normalized graph of the closest neighbors, or of the one that was passed in.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of shape (n, n)
+        """
         if self.neighbors is None:
             return self.normalized()[0]
         return normalized_graph(self.neighbors, min(VIEWS.closest, self.counts[-1]))
 
     def neighborhood(self) -> Neighborhood:
-        """Neighbors and weights of the widest graph, which contains the edges of all others."""
+        """Neighbors and weights of the widest graph, which contains the edges of all others.
+
+        Returns
+        -------
+        Neighborhood
+        """
         if self._neighborhood is None:
             affinity = self.passed_in if self.neighbors is None else symmetric_affinity(self.neighbors)
             self._neighborhood = Neighborhood.of_graph(affinity)
@@ -161,7 +183,7 @@ class NeighborGraphs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureViews:
-    """What evidence is made from.
+    """The views that evidence is computed from.
 
     Attributes
     ----------
@@ -170,11 +192,11 @@ class FeatureViews:
     whitening : HalfWhitening or None
         The map of new samples to these coordinates.
     graphs : NeighborGraphs or None
-        Where the normalized graphs come from; ``None`` without features and graph.
+        The graphs; ``None`` without features and without a graph.
     normalized : list of scipy.sparse.csr_array
-        The normalized graphs themselves.
+        The normalized graphs.
     propagate : Propagator
-        Propagates columns over them.
+        Propagates columns over the graphs.
     """
 
     coordinates: FloatArray | None
@@ -203,7 +225,35 @@ def find_views(
     n_jobs: int | None,
     rng: np.random.Generator,
 ) -> FeatureViews:
-    """Coordinates of ``features``, and their graphs unless a ``knn_graph`` replaces them."""
+    """Compute coordinates of features, and graphs over them.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, d) or None
+        Feature vectors.
+    knn_graph : scipy.sparse matrix of shape (n, n) or None
+        A graph that replaces those over the coordinates.
+    given : ndarray of shape (n,)
+        Given labels, ``MISSING`` where there is none.
+    n_classes : int
+        Number of classes.
+    n_neighbors : int, sequence of int or "auto"
+        Number of neighbors per graph.
+    n_components : int or None
+        Number of principal axes to keep; ``None`` keeps up to 256.
+    search, target_recall
+        As in ``find_neighbors``.
+    knn_graph_kind : {"similarity", "cosine_distance", "distance"}
+        What the values of ``knn_graph`` are.
+    n_jobs : int or None
+        Number of threads.
+    rng : numpy.random.Generator
+        Seeds the randomized decomposition and the approximate search.
+
+    Returns
+    -------
+    FeatureViews
+    """
     coordinates, whitening, graphs = None, None, None
     if features is not None:
         coordinates, whitening = half_whitened(features, n_components, n_jobs=n_jobs, rng=rng)
@@ -226,7 +276,22 @@ def find_views(
 
 
 def neighbor_counts(wanted: str | int | Sequence[int], given: IntArray, n_classes: int) -> list[int]:
-    """The numbers of neighbors of the graphs, ascending; "auto" depends on the size of the classes."""
+    """The numbers of neighbors of the graphs.
+
+    Parameters
+    ----------
+    wanted : int, sequence of int or "auto"
+        "auto" depends on the number and the size of the classes.
+    given : ndarray of shape (n,)
+        Given labels, ``MISSING`` where there is none.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    list of int
+        Ascending, each at most n - 1.
+    """
     if not isinstance(wanted, str):
         return sorted({fitting_neighbor_count(k, len(given)) for k in np.atleast_1d(wanted).tolist()})
     class_size = (given != MISSING).sum() / n_classes
