@@ -14,9 +14,19 @@ from laplaceconfidence.validation import check_integer, check_same_length, must_
 
 
 def audited_column(audited: Any, n_samples: int) -> NDArray[Any] | None:
-    """Verified labels as one value per sample, ``None`` where a sample was not verified.
+    """Convert verified labels to a column.
 
-    ``audited`` is a mapping from row number to verified label, or a column with gaps.
+    Parameters
+    ----------
+    audited : mapping of int to label, array-like of shape (n_samples,) or None
+        Verified labels by row number, or a column with missing values.
+    n_samples : int
+        Number of samples.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or None
+        ``None`` in a mapping's column where a sample was not verified; ``None`` if nothing was passed.
     """
     if audited is None:
         return None
@@ -39,7 +49,24 @@ def audited_column(audited: Any, n_samples: int) -> NDArray[Any] | None:
 def encode_audited(
     column: NDArray[Any] | None, y: Any, missing_label: object
 ) -> tuple[NDArray[Any] | None, IntArray | None]:
-    """All classes, those that only a verified label names included, and the codes of the verified labels."""
+    """Encode verified labels together with the given ones.
+
+    Parameters
+    ----------
+    column : ndarray of shape (n,) or None
+        The result of ``audited_column``.
+    y : array-like of shape (n,)
+        Given labels.
+    missing_label : object
+        A value that means "no label", besides ``None``, NaN and the empty string.
+
+    Returns
+    -------
+    classes : ndarray of shape (C,) or None
+        The distinct given and verified labels, sorted; ``None`` if no label was verified.
+    codes : ndarray of shape (n,) or None
+        Codes of the verified labels, ``MISSING`` where there is none.
+    """
     if column is None:
         return None, None
     if encode_labels(column, missing_label=missing_label, parameter="audited").class_values.size == 0:
@@ -50,7 +77,22 @@ def encode_audited(
 
 
 def rows_as_mask(rows: Collection[int] | None, n_samples: int, parameter: str) -> BoolArray | None:
-    """(n,) whether a sample is among ``rows``; ``None`` stays ``None``."""
+    """Convert row numbers to a mask.
+
+    Parameters
+    ----------
+    rows : collection of int or None
+        Row numbers.
+    n_samples : int
+        Number of samples.
+    parameter : str
+        Name of the parameter in error messages.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_samples,), or None
+        ``None`` if ``rows`` is.
+    """
     if rows is None:
         return None
     mask = np.zeros(n_samples, dtype=bool)
@@ -60,7 +102,19 @@ def rows_as_mask(rows: Collection[int] | None, n_samples: int, parameter: str) -
 
 
 def labels_to_learn(given: IntArray, audited: IntArray | None) -> IntArray:
-    """The verified label where there is one, else the given one."""
+    """Replace given labels by verified ones.
+
+    Parameters
+    ----------
+    given : ndarray of shape (n,)
+        Codes of the given labels.
+    audited : ndarray of shape (n,) or None
+        Codes of the verified labels, ``MISSING`` where there is none.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
     if audited is None:
         return given
     return np.where(audited != MISSING, audited, given)

@@ -21,11 +21,19 @@ LEAST_VARIANCE = 1e-6
 
 
 class BetaMixture(NamedTuple):
-    """Parameters and weights of two Beta distributions, the one with the smaller mean first."""
+    """Two Beta distributions, the one with the smaller mean first.
 
-    alphas: FloatArray  # (2,)
-    betas: FloatArray  # (2,)
-    weights: FloatArray  # (2,)
+    Attributes
+    ----------
+    alphas, betas : ndarray of shape (2,)
+        Parameters of the distributions.
+    weights : ndarray of shape (2,)
+        Weights of the distributions.
+    """
+
+    alphas: FloatArray
+    betas: FloatArray
+    weights: FloatArray
 
 
 class BetaLossMixture(BaseEstimator):

@@ -1,4 +1,4 @@
-"""Confidences shifted on the log-odds scale: to a wanted mean, toward other classes, to audited labels."""
+"""Calibration on the log-odds scale: to a given mean, toward the overall mean, to audited labels."""
 
 from __future__ import annotations
 
@@ -10,23 +10,33 @@ from scipy.special import expit, logit
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 
-_LARGEST_LOG_ODDS = 30.0  # above all log-odds that _EDGE allows
-_EDGE = 1e-12  # confidences are kept this far from 0 and 1
-_LEAST_VARIANCE = 1e-9
-_MOST_STEPS = 60  # bisection alone would need forty
-_ARRIVED = 1e-9
-_PRIOR_COUNT = 0.5  # right and wrong labels that are added at the center: one-sided samples stay finite
-_SLOPE_PENALTY = 1.0
+_LARGEST_LOG_ODDS = 30.0  # larger than all log-odds that _EDGE allows
+_EDGE = 1e-12  # confidences are clipped to this distance from 0 and 1
+_LEAST_VARIANCE = 1e-9  # smallest variance between classes, as a divisor
+_MOST_STEPS = 60  # bisection alone would need about forty
+_TOLERANCE = 1e-9  # of a shift that has converged; means are clipped to this distance from 0 and 1
+_PRIOR_COUNT = 0.5  # right and wrong labels added at the center, so that fits are finite; not tuned
+_SLOPE_PENALTY = 1.0  # weight of the squared difference of the slope from 1; not tuned
 
 
 def log_odds(confidence: FloatArray) -> FloatArray:
-    """log(w / (1 - w)), finite."""
+    """Log-odds log(w / (1 - w)), clipped to finite values.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n,)
+        Probabilities.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+    """
     result: FloatArray = logit(np.clip(confidence.astype(np.float64), _EDGE, 1 - _EDGE))
     return result
 
 
 def shifted_to_mean(confidence: FloatArray, groups: IntArray, means: FloatArray) -> FloatArray:
-    """Confidences whose log-odds are shifted so that every group has its wanted mean.
+    """Shift the log-odds of confidences such that every group has a given mean.
 
     Parameters
     ----------
@@ -35,7 +45,7 @@ def shifted_to_mean(confidence: FloatArray, groups: IntArray, means: FloatArray)
     groups : ndarray of shape (n,)
         Group of every sample, from 0.
     means : ndarray of shape (groups,)
-        Wanted means.
+        The mean of every group.
 
     Returns
     -------
@@ -44,7 +54,7 @@ def shifted_to_mean(confidence: FloatArray, groups: IntArray, means: FloatArray)
     odds = log_odds(confidence)
     n_groups = len(means)
     sizes = np.maximum(np.bincount(groups, minlength=n_groups), 1)
-    wanted = np.clip(means, _ARRIVED, 1 - _ARRIVED)
+    wanted = np.clip(means, _TOLERANCE, 1 - _TOLERANCE)
     low, high = np.full(n_groups, -2 * _LARGEST_LOG_ODDS), np.full(n_groups, 2 * _LARGEST_LOG_ODDS)
     shift = np.zeros(n_groups)
     for _ in range(_MOST_STEPS):
@@ -53,10 +63,10 @@ def shifted_to_mean(confidence: FloatArray, groups: IntArray, means: FloatArray)
         slope = np.bincount(groups, weights=moved * (1 - moved), minlength=n_groups) / sizes
         low, high = np.where(reached < wanted, shift, low), np.where(reached < wanted, high, shift)
         newton = shift + (wanted - reached) / np.maximum(slope, _EDGE)
-        # Newton's step where it stays inside, else half the way.
+        # Newton's step if it stays within the interval, else its midpoint.
         step = np.where((newton > low) & (newton < high), newton, (low + high) / 2) - shift
         shift = shift + step
-        if np.abs(step).max(initial=0.0) < _ARRIVED:
+        if np.abs(step).max(initial=0.0) < _TOLERANCE:
             break
     result: FloatArray = expit(odds + shift[groups])
     return result
@@ -65,11 +75,10 @@ def shifted_to_mean(confidence: FloatArray, groups: IntArray, means: FloatArray)
 def shrunk_by_class(
     confidence: FloatArray, codes: IntArray, n_classes: int, limits: tuple[float, float]
 ) -> FloatArray:
-    """Confidences whose mean per class is drawn to the overall mean, the more the smaller the class is.
+    """Move the mean confidence of every class toward the overall mean, small classes more than large ones.
 
-    Empirical Bayes: the overall mean counts as k further labels of every class, k = (variance inside classes)
-    / (variance between them), kept within ``limits``. The mean of a class of five depends mostly on the
-    others, that of a class of thousands on itself.
+    Empirical Bayes: the overall mean counts as k further labels of every class, k = (variance within classes)
+    / (variance between them), clipped to ``limits``.
 
     Parameters
     ----------
@@ -98,7 +107,21 @@ def shrunk_by_class(
 
 
 def is_rare(codes: IntArray, n_classes: int, share: float) -> BoolArray:
-    """(C,) whether a class has less than this ``share`` of the labels of the median class."""
+    """Find the classes that have much fewer labels than the median class.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Given labels.
+    n_classes : int
+        Number of classes.
+    share : float
+        Share of the number of labels of the median class below which a class is rare.
+
+    Returns
+    -------
+    ndarray of bool, shape (C,)
+    """
     sizes = np.bincount(codes, minlength=n_classes)
     rare: BoolArray = sizes < share * np.median(sizes[sizes > 0])
     return rare
@@ -111,7 +134,7 @@ class LogOddsCalibration:
     Attributes
     ----------
     slope, offset, support_slope : float
-        Coefficients; ``support_slope`` is 0 where p_y is not used.
+        Coefficients; ``support_slope`` is 0 if p_y is not used.
     """
 
     slope: float
@@ -119,6 +142,7 @@ class LogOddsCalibration:
     support_slope: float = 0.0
 
     def __call__(self, confidence: FloatArray, support: FloatArray | None = None) -> FloatArray:
+        """Calibrate confidences w (n,); ``support`` are the probabilities p_y (n,)."""
         scores = self.slope * log_odds(confidence) + self.offset
         if support is not None:
             scores += self.support_slope * log_odds(support)
@@ -128,7 +152,7 @@ class LogOddsCalibration:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line on the log-odds scale and its cost: minus log-likelihood, plus a price per parameter."""
+    """A line on the log-odds scale and its cost: minus log-likelihood, plus a penalty per parameter."""
 
     slope: float
     offset: float
@@ -136,10 +160,10 @@ class _Line:
 
 
 def fit_calibration(confidence: FloatArray, right: BoolArray, *, trusted: bool) -> LogOddsCalibration:
-    """Platt scaling on verified labels: the cheapest of no change, an offset, or offset and slope.
+    """Fit Platt scaling to verified labels: no change, an offset, or offset and slope.
 
-    Every parameter has a price: that of Schwarz's criterion where the confidence is ``trusted`` (a hundred
-    labels are too few to improve what is already right), that of Akaike's where it is not.
+    The one with the lowest criterion is used: Schwarz's if the confidence is ``trusted`` (a hundred labels
+    are too few to improve calibrated confidences), Akaike's if it is not.
 
     Parameters
     ----------
@@ -148,7 +172,7 @@ def fit_calibration(confidence: FloatArray, right: BoolArray, *, trusted: bool) 
     right : ndarray of bool, shape (m,)
         Whether it is.
     trusted : bool
-        Whether the confidence needs strong evidence to be changed.
+        Whether the confidences are assumed to be calibrated already.
 
     Returns
     -------
@@ -161,11 +185,11 @@ def fit_calibration(confidence: FloatArray, right: BoolArray, *, trusted: bool) 
 def fit_calibration_of_both(
     confidence: FloatArray, support: FloatArray, right: BoolArray, *, trusted: bool
 ) -> LogOddsCalibration:
-    """Platt scaling of the optimistic number w and the pessimistic one p_y, averaged on the log-odds scale.
+    """Fit Platt scaling of the confidence w and the support p_y, averaged on the log-odds scale.
 
-    Each of the two is taken as it is, with an offset, and with offset and slope. The six lines are averaged
-    with weights exp(-cost), at the prices of ``fit_calibration``. Where a hundred labels cannot decide
-    between them, the average is closer than the best one (decision 4).
+    Each of the two is used without change, with an offset, and with offset and slope. The six lines are
+    averaged with weights exp(-cost), where the cost is the criterion of ``fit_calibration``. The average had
+    a smaller mean error than the best line (decision 4).
 
     Parameters
     ----------
@@ -211,10 +235,10 @@ def _lines(confidence: FloatArray, right: BoolArray, *, trusted: bool) -> list[_
         [0.0, float(by_offset.x[0])],
         method="Nelder-Mead",
     )
-    price = np.log(len(odds)) / 2 if trusted else 1.0
+    penalty = np.log(len(odds)) / 2 if trusted else 1.0
     slope = float(np.exp(by_both.x[0]))
     return [
         _Line(1.0, 0.0, loss(1.0, 0.0)),
-        _Line(1.0, float(by_offset.x[0]), float(by_offset.fun) + price),
-        _Line(slope, center * (1 - slope) + float(by_both.x[1]), float(by_both.fun) + 2 * price),
+        _Line(1.0, float(by_offset.x[0]), float(by_offset.fun) + penalty),
+        _Line(slope, center * (1 - slope) + float(by_both.x[1]), float(by_both.fun) + 2 * penalty),
     ]

@@ -1,7 +1,7 @@
-"""Labels held out in folds, and the comparison of two estimates on labels that neither has seen.
+"""Labels held out in folds, and the comparison of two estimates on held-out labels.
 
-With fold f held out, nothing has seen a label of fold f. Soft targets that train a model with fold f held out
-must not have seen fold f either, nor the label of the sample they belong to: they come from models with *two*
+A model with fold f held out must not depend on the labels of fold f. If it learns soft targets, these must
+not depend on them either, nor on the label of the sample they belong to: they come from models with *two*
 folds held out, f and the fold of the sample.
 """
 
@@ -28,7 +28,7 @@ def clearly_worse(
     worse, better : ndarray of shape (n,)
         Log-likelihood of every held-out label under each of the two estimates.
     most : float, default=inf
-        Mean loss per label, in nats, that is clearly worse however large its standard error is.
+        Mean loss per label, in nats, above which an estimate is clearly worse whatever the standard error.
     standard_errors : float, default=2.0
         Standard errors of the mean difference that a clear loss exceeds.
 
@@ -42,7 +42,9 @@ def clearly_worse(
 
 
 def stratified_folds(codes: IntArray, n_folds: int, rng: np.random.Generator) -> IntArray:
-    """A fold for every sample, every class divided evenly; samples without a label are a class of their own.
+    """Assign samples to folds such that every class is divided evenly.
+
+    Samples without a label are treated as one more class.
 
     Parameters
     ----------
@@ -89,21 +91,44 @@ class HeldOutFolds:
         return list(combinations(range(self.n_folds), 2))
 
     def visible_without_pairs(self) -> FloatArray:
-        """(n, pairs) 1 where a sample's label is visible with the pair of folds held out."""
+        """Which labels are visible with each pair of folds held out.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, pairs)
+            1 where the label is visible, else 0.
+        """
         visible = [(self.folds != f) & (self.folds != g) & self.labeled for f, g in self.pairs]
         return np.stack(visible, axis=1).astype(np.float32)
 
     def visible_without_folds(self) -> FloatArray:
-        """(n, folds) 1 where a sample's label is visible with the fold held out."""
+        """Which labels are visible with each fold held out.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, folds)
+            1 where the label is visible, else 0.
+        """
         return np.asarray(self.outside() & self.labeled[:, None], dtype=np.float32)
 
     def outside(self) -> BoolArray:
-        """(n, folds) True where the sample is not in the fold."""
+        """Which samples are not in each fold.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, folds)
+        """
         mask: BoolArray = self.folds[:, None] != np.arange(self.n_folds)
         return mask
 
     def pair_numbers(self) -> IntArray:
-        """(n, folds) number of the pair of the sample's fold and each fold; 0 (unused) at its own fold."""
+        """The number of the pair of the sample's fold and each other fold.
+
+        Returns
+        -------
+        ndarray of shape (n, folds)
+            Positions in ``pairs``; 0, which is not meaningful, at the sample's own fold.
+        """
         table = np.zeros((self.n_folds, self.n_folds), dtype=np.int64)
         for number, (f, g) in enumerate(self.pairs):
             table[f, g] = table[g, f] = number
@@ -111,15 +136,49 @@ class HeldOutFolds:
         return numbers
 
     def mean_over_others(self, values: FloatArray) -> FloatArray:
-        """Mean of values (n, folds, R) over the folds that a sample is not in."""
+        """Mean over the folds that a sample is not in.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n, folds, R)
+            Values.
+
+        Returns
+        -------
+        ndarray of shape (n, R)
+        """
         kept = np.where(self.outside()[:, :, None], values, np.float32(0))
         return np.asarray(kept.sum(axis=1) / np.float32(self.n_folds - 1))
 
     def at_own_fold(self, values: FloatArray) -> FloatArray:
-        """Values (n, folds, ...) at every sample's own fold: with its own label held out."""
+        """Select the values at every sample's own fold, with its own label held out.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n, folds, ...)
+            Values.
+
+        Returns
+        -------
+        ndarray of shape (n, ...)
+        """
         return np.asarray(values[np.arange(len(self.folds)), self.folds])
 
 
 def make_held_out_folds(codes: IntArray, n_folds: int, rng: np.random.Generator) -> HeldOutFolds:
-    """Stratified folds of labels ``codes`` (n,), ``MISSING`` where there is none."""
+    """Assign labels to stratified folds.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Label codes, ``MISSING`` where there is no label.
+    n_folds : int
+        Number of folds.
+    rng : numpy.random.Generator
+        Draws the folds.
+
+    Returns
+    -------
+    HeldOutFolds
+    """
     return HeldOutFolds(stratified_folds(codes, n_folds, rng), n_folds, codes != MISSING)

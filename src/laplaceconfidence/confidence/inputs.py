@@ -177,7 +177,7 @@ def refuse_sample_weight(estimator: object, sample_weight: Any, reason: str) -> 
     sample_weight : array-like or None
         What was passed to ``fit``.
     reason : str
-        Why the estimator cannot use weights, as the end of a sentence after "because".
+        Why the estimator cannot use weights, as a clause after "because".
 
     Raises
     ------

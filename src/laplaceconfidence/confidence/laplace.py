@@ -237,14 +237,14 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
         self.timings_ = timer.seconds
         self._unit_features = unit
         self._node_weights = np.ones(n) if weights is None else weights
-        # What every node passes on to each of its neighbors, apart from the weight of the edge.
+        # The factor of every node in the sums over its neighbors, besides the weight of the edge.
         self._outgoing = self._node_weights / np.sqrt(result.degree)  # (n,)
         self._message = result.solution * self._outgoing[:, None].astype(affinity.dtype)
         if not self.converged_:
             warnings.warn(
                 f"The conjugate gradients stopped after max_iter={self.max_iter} iterations at a relative "
                 f"residual of {self.residual_:.2g}, above tol={self.tol:g}. The ranking of the samples "
-                "rarely changes after that; raise 'max_iter' for more precise confidences.",
+                "rarely changes in further iterations; raise 'max_iter' for more precise confidences.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -279,7 +279,9 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
                 "compared with the fitted ones. Pass 'X' to fit, too."
             )
         queries = self._prepared_features(X, reset=False)
-        nearest, similarities = nearest_among(queries, self._unit_features, self._n_votes, n_jobs=self.n_jobs)
+        nearest, similarities = nearest_among(
+            queries, self._unit_features, self._n_new_neighbors, n_jobs=self.n_jobs
+        )
         weights = np.maximum(similarities, 0).astype(self._message.dtype)  # (m, k)
         degree = (weights * self._node_weights[nearest]).sum(axis=1)
         degree[degree <= 0] = 1.0
@@ -383,7 +385,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
         self.n_neighbors_, self.alpha_ = settings.n_neighbors, settings.alpha
         self.settings_ = [one.summary() for one in settings.candidates]
         chosen = settings.n_neighbors or PAPER_NEIGHBORS
-        self._n_votes = chosen if isinstance(self.n_neighbors, str) else self.n_neighbors
+        self._n_new_neighbors = chosen if isinstance(self.n_neighbors, str) else self.n_neighbors
         return settings.n_neighbors
 
 

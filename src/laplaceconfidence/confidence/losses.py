@@ -12,7 +12,7 @@ from laplaceconfidence.validation import check_finite, must_be
 
 
 def check_losses(X: Any) -> FloatArray:
-    """Check that losses are a numeric vector with at least one entry; NaN is not looked for yet.
+    """Check that losses are a numeric vector with at least one entry; NaN is allowed.
 
     Parameters
     ----------

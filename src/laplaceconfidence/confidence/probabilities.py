@@ -1,4 +1,4 @@
-"""Class probabilities as they are passed in: one rule and one message for all parameters."""
+"""Checks of class probabilities, with the same rule and message for all parameters."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from laplaceconfidence.data.labels import EncodedLabels
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import check_features, check_same_length
 
-ROUNDING = 1e-3  # how far a row may sum from 1: half precision adds up no better
+ROUNDING = 1e-3  # largest difference of a row sum from 1; half precision is not more accurate
 
 
 def check_class_probabilities(
     values: Any, n_classes: int, parameter: str, *, classes_from: str = "there are"
 ) -> FloatArray:
-    """Class probabilities whose rows sum to 1 exactly.
+    """Check class probabilities, and divide every row by its sum.
 
     Parameters
     ----------
@@ -27,14 +27,14 @@ def check_class_probabilities(
     n_classes : int
         Number of classes.
     parameter : str
-        What the caller calls ``values``; messages name it.
+        Name of the parameter in error messages.
     classes_from : str, default="there are"
-        Where the number of classes comes from, for the message: "'y' holds", "'classes' names".
+        Where the number of classes comes from, for error messages: "'y' holds", "'classes' names".
 
     Returns
     -------
     ndarray of float64, shape (n, n_classes)
-        The probabilities, every row divided by its sum.
+        Rows sum to 1.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def check_class_probabilities(
 def check_probabilities(
     X: Any, y: Any, *, classes: Any, missing_label: object
 ) -> tuple[FloatArray, EncodedLabels]:
-    """Class probabilities and the given labels as codes of their columns.
+    """Check class probabilities, and encode the given labels as codes of their columns.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def check_probabilities(
     classes : array-like of shape (C,) or None
         The class of every column; ``None`` takes the distinct labels of ``y``, sorted.
     missing_label : object
-        A value of ``y`` that means "no label", besides ``None``, NaN and "".
+        A value of ``y`` that means "no label", besides ``None``, NaN and the empty string.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def check_probabilities(
 
 
 def check_pred_probs(pred_probs: Any, n_samples: int, n_classes: int, same_as: str = "y") -> FloatArray:
-    """Predicted class probabilities beside other evidence about the same samples.
+    """Check predicted class probabilities that are passed in addition to other evidence.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def check_pred_probs(pred_probs: Any, n_samples: int, n_classes: int, same_as: s
     n_classes : int
         Number of classes.
     same_as : str, default="y"
-        The parameter that the number of samples comes from; messages name it.
+        The parameter that the number of samples comes from, for error messages.
 
     Returns
     -------

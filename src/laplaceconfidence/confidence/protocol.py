@@ -45,8 +45,8 @@ class ConfidenceEstimator(Protocol):
     def fit(self, X: Any, y: Any) -> Self:
         """Estimate the confidence of every label of ``y``.
 
-        Estimators of this package also take ``sample_weight``, and raise ``InvalidInputError`` if they are
-        given weights that they cannot use.
+        Estimators of this package also accept ``sample_weight``, and raise ``InvalidInputError`` if they
+        cannot use weights.
 
         Parameters
         ----------

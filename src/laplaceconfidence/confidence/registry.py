@@ -17,10 +17,11 @@ from laplaceconfidence.confidence.self_confidence import SelfConfidence
 
 
 class EstimatorClass(Protocol):
-    """The class of an estimator: has ``evidence`` and makes an estimator from its settings."""
+    """The class of an estimator, which makes an estimator from its parameters."""
 
     @property
-    def evidence(self) -> EvidenceKind: ...
+    def evidence(self) -> EvidenceKind:
+        """What ``fit`` takes as ``X``."""
 
     def __call__(self, *args: Any, **settings: Any) -> ConfidenceEstimator: ...
 

@@ -1,8 +1,8 @@
-"""The number of neighbors and alpha, chosen from the given labels alone.
+"""Choice of the number of neighbors and of alpha from the given labels alone.
 
-Part of the given labels is held out, the rest is propagated, and the pair of settings under which the
-held-out ones are most likely is chosen. No clean label is needed. Candidates are compared fold by fold; one
-that is clearly worse than the best after a fold is not computed for the next.
+A part of the given labels is held out, the others are propagated, and the pair of settings under which the
+held-out labels are most likely is chosen. No clean labels are needed. Candidates are compared fold by fold;
+those that are clearly worse than the best after a fold are not evaluated on the next one.
 """
 
 from __future__ import annotations
@@ -14,38 +14,59 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.confidence.held_out_folds import clearly_worse, stratified_folds
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
+from laplaceconfidence.solve.propagation import one_hot
 from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import check_random_state
 
 NEIGHBOR_COUNTS = (10, 20, 50, 100)
 ALPHAS = (0.5, 0.8, 0.9, 0.99)
 PAPER_NEIGHBORS, PAPER_ALPHA = 50, 0.99
-FEWEST_LABELS = 10  # below, nothing can be held out and the paper's setting is taken
-_N_FOLDS = 5  # a fifth is held out
-_FOLDS_RUN = 3
-_SHARPNESS = (1.0, 2.0, 4.0, 8.0)
-_CHANCE = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9)
-_SOLVER_BYTES = 256 * 2**20
+FEWEST_LABELS = 10  # with fewer labels, none are held out and the paper's settings are used
+_N_FOLDS = 5  # a fifth of the labels is held out
+_FOLDS_RUN = 3  # of the five folds, to limit the cost
+_SHARPNESS = (1.0, 2.0, 4.0, 8.0)  # exponents of the shares that are tried
+_UNIFORM_PARTS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9)  # weights of a uniform distribution that are tried
+_SOLVER_BYTES = 256 * 2**20  # memory of the solver per chunk of classes
+_TOLERANCE, _MOST_ITERATIONS = 1e-2, 30  # of the conjugate gradients; two digits suffice for a comparison
 
 
 @dataclass(slots=True)
 class SettingsCandidate:
-    """One pair of settings and how likely it made the labels that were held out."""
+    """One pair of settings, and the likelihood of held-out labels under it.
 
-    n_neighbors: int | None  # None for a graph that was passed in
+    Attributes
+    ----------
+    n_neighbors : int or None
+        Number of neighbors; ``None`` for a graph that was passed in.
+    alpha : float
+        How far labels are propagated.
+    fold_scores : list of ndarray
+        Log-likelihood of every held-out label, one array per fold.
+    chosen : bool
+        Whether the pair was chosen.
+    """
+
+    n_neighbors: int | None
     alpha: float
-    fold_scores: list[FloatArray] = field(default_factory=list, repr=False)  # log-likelihood per label
+    fold_scores: list[FloatArray] = field(default_factory=list, repr=False)
     chosen: bool = False
 
     @property
     def score(self) -> float:
+        """Mean log-likelihood per label."""
         return float(np.concatenate(self.fold_scores).mean())
 
     def summary(self) -> dict[str, float | int | bool | None]:
+        """Values of the candidate for ``settings_``.
+
+        Returns
+        -------
+        dict of str to object
+        """
         return {
             "n_neighbors": self.n_neighbors,
             "alpha": self.alpha,
@@ -56,13 +77,34 @@ class SettingsCandidate:
 
 
 def fitting_counts(n_samples: int) -> list[int]:
-    """The numbers of neighbors to try on ``n_samples`` samples."""
+    """The numbers of neighbors to try.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of samples.
+
+    Returns
+    -------
+    list of int
+        Ascending, each at most ``n_samples - 1``.
+    """
     return sorted({min(k, n_samples - 1) for k in NEIGHBOR_COUNTS})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings to use, and the candidates they were chosen from, best first (empty without a choice)."""
+    """The settings to use.
+
+    Attributes
+    ----------
+    n_neighbors : int or None
+        Number of neighbors; ``None`` for a graph that was passed in.
+    alpha : float
+        How far labels are propagated.
+    candidates : list of SettingsCandidate
+        The pairs of settings that were compared, best first; empty if nothing was compared.
+    """
 
     n_neighbors: int | None
     alpha: float
@@ -79,9 +121,28 @@ def settle_settings(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Settings:
-    """The number of neighbors out of ``counts`` and the alpha, searched for only where there is a choice.
+    """Choose the number of neighbors and alpha, if there is more than one possibility.
 
-    ``graphs`` makes the normalized graphs of all ``counts`` if they are needed.
+    Parameters
+    ----------
+    graphs : callable
+        Makes the normalized graphs by number of neighbors; called only if settings are compared.
+    counts : sequence of int or None
+        Numbers of neighbors to choose from; ``[None]`` for a graph that was passed in.
+    alpha : float or "auto"
+        How far labels are propagated.
+    codes : ndarray of shape (n,)
+        Given labels, ``MISSING`` where there is none.
+    n_classes : int
+        Number of classes.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the folds.
+    n_jobs : int or None, default=None
+        Number of threads.
+
+    Returns
+    -------
+    Settings
     """
     alphas = ALPHAS if isinstance(alpha, str) else (float(alpha),)
     if len(counts) * len(alphas) == 1:
@@ -103,12 +164,30 @@ def choose_settings(
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> list[SettingsCandidate]:
-    """Every pair of a normalized graph and an alpha, best first; the first one is the choice.
+    """Compare all pairs of a graph and an alpha.
 
-    ``graphs`` maps the number of neighbors to the graph; ``codes`` are MISSING where there is no label.
+    Parameters
+    ----------
+    graphs : dict of int or None to scipy.sparse.csr_array
+        Normalized graphs by number of neighbors.
+    alphas : sequence of float
+        Values of alpha.
+    codes : ndarray of shape (n,)
+        Given labels, ``MISSING`` where there is none.
+    n_classes : int
+        Number of classes.
+    rng : numpy.random.Generator
+        Draws the folds.
+    n_jobs : int or None, default=None
+        Number of threads.
+
+    Returns
+    -------
+    list of SettingsCandidate
+        Best first; the first one is chosen.
     """
     remaining = [SettingsCandidate(k, alpha) for k in graphs for alpha in alphas]
-    everyone = list(remaining)
+    candidates = list(remaining)
     folds = stratified_folds(codes, _N_FOLDS, rng)
     with stage("settings", total=_FOLDS_RUN * len(remaining)) as advance:
         for fold in range(_FOLDS_RUN):
@@ -125,27 +204,40 @@ def choose_settings(
             remaining = _not_clearly_worse(remaining)
             if len(remaining) == 1:
                 break
-    # A candidate that was computed for fewer folds was clearly worse; among the rest the mean decides.
-    ranked = sorted(everyone, key=lambda one: (len(one.fold_scores), one.score), reverse=True)
+    # A candidate that was evaluated on fewer folds was clearly worse; the others are ordered by their mean.
+    ranked = sorted(candidates, key=lambda one: (len(one.fold_scores), one.score), reverse=True)
     ranked[0].chosen = True
     return ranked
 
 
 def held_out_log_likelihood(solution: FloatArray, codes: IntArray) -> FloatArray:
-    """Log-likelihood (n,) of labels under a solution (n, C) whose sharpness and share of chance fit best.
+    """Log-likelihood of labels under a solution.
 
-    Settings differ in the scale of their solutions; two fitted numbers take that out of the comparison.
+    Settings differ in the scale of their solutions. To compare them, the shares of the classes are raised to
+    a power and mixed with a uniform distribution; both parameters are those under which the labels are most
+    likely.
+
+    Parameters
+    ----------
+    solution : ndarray of shape (n, C)
+        Propagated labels.
+    codes : ndarray of shape (n,)
+        Held-out labels.
+
+    Returns
+    -------
+    ndarray of shape (n,)
     """
     n, n_classes = solution.shape
     shares = np.maximum(solution, 1e-9).astype(np.float64)
     shares /= shares.sum(axis=1, keepdims=True)
-    everyone = np.arange(n)
+    every_row = np.arange(n)
     best: FloatArray | None = None
     for sharpness in _SHARPNESS:
         powered = shares**sharpness
-        own = powered[everyone, codes] / np.maximum(powered.sum(axis=1), 1e-300)
-        for chance in _CHANCE:
-            log_likelihood = np.log((1 - chance) * own + chance / n_classes + 1e-12)
+        own = powered[every_row, codes] / np.maximum(powered.sum(axis=1), 1e-300)
+        for part in _UNIFORM_PARTS:
+            log_likelihood = np.log((1 - part) * own + part / n_classes + 1e-12)
             if best is None or log_likelihood.mean() > best.mean():
                 best = log_likelihood
     assert best is not None
@@ -160,17 +252,16 @@ def _propagated(
     wanted: IntArray,
     n_jobs: int | None,
 ) -> FloatArray:
-    """The solution at the ``wanted`` samples; two digits are enough to compare settings."""
+    """Propagate labels; return the solution at the ``wanted`` samples."""
     n = len(codes)
     chunk = max(1, _SOLVER_BYTES // (6 * n * graph.dtype.itemsize))
     solution = np.empty((len(wanted), n_classes), dtype=graph.dtype)
-    for first in range(0, n_classes, chunk):
-        last = min(first + chunk, n_classes)
-        columns = np.zeros((n, last - first), dtype=graph.dtype)
-        rows = np.flatnonzero((codes >= first) & (codes < last))
-        columns[rows, codes[rows] - first] = 1
-        result = conjugate_gradient(graph, alpha, columns, tol=1e-2, max_iter=30, n_jobs=n_jobs)
-        solution[:, first:last] = result.values[wanted]
+    for classes in row_blocks(n_classes, chunk):
+        columns = one_hot(codes, classes, np.ones(n, dtype=graph.dtype))
+        result = conjugate_gradient(
+            graph, alpha, columns, tol=_TOLERANCE, max_iter=_MOST_ITERATIONS, n_jobs=n_jobs
+        )
+        solution[:, classes] = result.values[wanted]
     return solution
 
 

@@ -17,7 +17,18 @@ GRAPH_KINDS = ("similarity", "cosine_distance", "distance")
 
 
 def symmetric_affinity(neighbors: Neighbors) -> sparse.csr_array:
-    """A = max(W, W^T) of the neighbors' similarities clipped at 0, without a diagonal."""
+    """Compute A = max(W, W^T), where W contains the similarities of the neighbors, clipped at 0.
+
+    Parameters
+    ----------
+    neighbors : Neighbors
+        k neighbors per sample.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of shape (n, n)
+        The diagonal is 0.
+    """
     with stage("affinity"):
         n, k = neighbors.indices.shape
         weights = np.maximum(neighbors.similarities, 0).ravel()
@@ -33,7 +44,7 @@ def symmetric_affinity(neighbors: Neighbors) -> sparse.csr_array:
 def affinity_from_knn_graph(
     knn_graph: Any, n_samples: int, *, kind: str = "similarity", dtype: Any = np.float32
 ) -> sparse.csr_array:
-    """The symmetric affinity of a neighbor graph that was passed in.
+    """Compute the symmetric affinity of a neighbor graph that was passed in.
 
     Parameters
     ----------
@@ -43,8 +54,8 @@ def affinity_from_knn_graph(
         Number of samples.
     kind : {"similarity", "cosine_distance", "distance"}, default="similarity"
         What the stored values are. A cosine distance d is turned into 1 - d, any other distance into
-        exp(-d^2 / 2 s^2) with s the median of the positive stored distances. Where the values are distances,
-        a stored zero is an edge between equal points.
+        exp(-d^2 / 2 s^2) with s the median of the positive stored distances. A stored distance of zero is an
+        edge between equal points.
     dtype : dtype, default=numpy.float32
         Precision of the result.
 
@@ -67,7 +78,19 @@ def affinity_from_knn_graph(
 
 
 def normalized(affinity: sparse.csr_array, degree: FloatArray) -> sparse.csr_array:
-    """S = D^-1/2 A D^-1/2."""
+    """Compute the normalized graph S = D^-1/2 A D^-1/2.
+
+    Parameters
+    ----------
+    affinity : scipy.sparse.csr_array of shape (n, n)
+        The symmetric graph A.
+    degree : ndarray of shape (n,)
+        The diagonal of D.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of shape (n, n)
+    """
     scale = (1 / np.sqrt(degree)).astype(affinity.dtype)
     data = affinity.data * scale[affinity.indices]
     data *= np.repeat(scale, np.diff(affinity.indptr))
@@ -75,13 +98,35 @@ def normalized(affinity: sparse.csr_array, degree: FloatArray) -> sparse.csr_arr
 
 
 def normalized_graph(neighbors: Neighbors, k: int) -> sparse.csr_array:
-    """The normalized graph of the ``k`` most similar neighbors of every sample."""
+    """Compute the normalized graph of the most similar neighbors.
+
+    Parameters
+    ----------
+    neighbors : Neighbors
+        At least ``k`` neighbors per sample.
+    k : int
+        Number of neighbors per sample to use.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of shape (n, n)
+    """
     affinity = symmetric_affinity(neighbors.first(k))
     return normalized(affinity, degrees(affinity))
 
 
 def degrees(affinity: sparse.csr_array) -> FloatArray:
-    """D = A 1 in float64; a node without neighbors gets 1, so that it keeps its own label."""
+    """Compute the degrees D = A 1; nodes without neighbors get 1, so that they keep their own label.
+
+    Parameters
+    ----------
+    affinity : scipy.sparse.csr_array of shape (n, n)
+        The symmetric graph A.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+    """
     total = np.asarray(affinity.sum(axis=1, dtype=np.float64)).ravel()
     total[total <= 0] = 1.0
     return total

@@ -1,4 +1,4 @@
-"""The neighbors that an estimator compared every sample with, kept so that its answer can be explained."""
+"""The neighbors and weights that an estimate used, which explanations show."""
 
 from __future__ import annotations
 
@@ -14,23 +14,33 @@ from laplaceconfidence.graph.neighbors import Neighbors
 
 
 class RankedNeighbors(NamedTuple):
-    """The neighbors of one sample, the one of largest weight first."""
+    """The neighbors of one sample, the one of largest weight first.
 
-    rows: IntArray  # (k,)
-    similarities: FloatArray  # (k,)
-    shares: FloatArray  # (k,) of the weight of all neighbors; they sum to 1
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (k,)
+        Row numbers of the neighbors.
+    similarities : ndarray of float64, shape (k,)
+        Their similarities to the sample.
+    shares : ndarray of float64, shape (k,)
+        Their weights, divided by the sum of all weights.
+    """
+
+    rows: IntArray
+    similarities: FloatArray
+    shares: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighborhood:
-    """Neighbors and weights as an estimator used them; both matrices store the same entries.
+    """The neighbors and weights that an estimate used. Both matrices store the same entries.
 
     Parameters
     ----------
     similarities : scipy.sparse.csr_array of shape (n, n)
-        Row i holds the similarities of sample i to its neighbors.
+        Row i contains the similarities of sample i to its neighbors.
     weights : scipy.sparse.csr_array of shape (n, n)
-        How much each neighbor counted in the estimate.
+        Row i contains the weights of the neighbors in the estimate of sample i.
     """
 
     similarities: sparse.csr_array
@@ -38,12 +48,34 @@ class Neighborhood:
 
     @classmethod
     def of_graph(cls, affinity: sparse.csr_array) -> Self:
-        """The neighborhood of labels that spread over the normalized form of a symmetric graph."""
+        """Make the neighborhood of labels that were propagated over the normalized form of a graph.
+
+        Parameters
+        ----------
+        affinity : scipy.sparse.csr_array of shape (n, n)
+            The symmetric graph.
+
+        Returns
+        -------
+        Neighborhood
+        """
         return cls(affinity, normalized(affinity, degrees(affinity)))
 
     @classmethod
     def of_votes(cls, neighbors: Neighbors, weights: FloatArray) -> Self:
-        """The neighborhood of votes with ``weights`` (n, k); those of positive similarity belong."""
+        """Make the neighborhood of votes; only neighbors of positive similarity are stored.
+
+        Parameters
+        ----------
+        neighbors : Neighbors
+            k neighbors per sample.
+        weights : ndarray of shape (n, k)
+            Weights of their votes.
+
+        Returns
+        -------
+        Neighborhood
+        """
         n = len(neighbors.indices)
         similar = neighbors.similarities > 0
         row_ends = np.concatenate([[0], np.cumsum(similar.sum(axis=1))])
@@ -58,7 +90,17 @@ class Neighborhood:
         return int(self.similarities.shape[0])
 
     def of(self, row: int) -> RankedNeighbors:
-        """The neighbors of the sample ``row``."""
+        """Return the neighbors of one sample.
+
+        Parameters
+        ----------
+        row : int
+            Row number of the sample.
+
+        Returns
+        -------
+        RankedNeighbors
+        """
         span = slice(self.similarities.indptr[row], self.similarities.indptr[row + 1])
         rows = self.similarities.indices[span].astype(np.int64)
         weights = self.weights.data[span].astype(np.float64)

@@ -1,4 +1,4 @@
-"""The k most similar samples of every sample, found exactly or through an inverted file."""
+"""Search for the k most similar samples of every sample, exactly or by an inverted file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Neighbors:
     recall : float
         Share of the true neighbors that was found, measured on a sample (1 for an exact search).
     order : ndarray of int64, shape (n,), or None
-        A numbering of the samples in which neighbors are near each other, if one is known.
+        An order of the samples in which neighbors are near each other, if one is known.
     """
 
     indices: IntArray
@@ -48,7 +48,17 @@ class Neighbors:
     order: IntArray | None = None
 
     def first(self, k: int) -> Neighbors:
-        """The ``k`` most similar neighbors of every sample, out of those that were found."""
+        """Keep the most similar neighbors of every sample.
+
+        Parameters
+        ----------
+        k : int
+            Number of neighbors to keep.
+
+        Returns
+        -------
+        Neighbors
+        """
         return replace(
             self,
             indices=np.ascontiguousarray(self.indices[:, :k]),
@@ -57,7 +67,21 @@ class Neighbors:
 
 
 def fitting_neighbor_count(n_neighbors: Any, n_samples: int, parameter: str = "n_neighbors") -> int:
-    """``n_neighbors``, lowered with a warning if there are not that many other samples."""
+    """Check a number of neighbors; it is lowered with a warning if there are fewer other samples.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Number of neighbors per sample.
+    n_samples : int
+        Number of samples, at least 2.
+    parameter : str, default="n_neighbors"
+        Name of the parameter in messages.
+
+    Returns
+    -------
+    int
+    """
     k = check_integer(n_neighbors, parameter, minimum=1)
     if n_samples < 2:
         raise must_be("features", "at least two samples", f"1 sample (n_samples={n_samples})")
@@ -80,20 +104,20 @@ def find_neighbors(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Neighbors:
-    """The ``n_neighbors`` most similar other samples of every sample, by inner product.
+    """Find the most similar other samples of every sample, by inner product.
 
     Parameters
     ----------
     unit_features : ndarray of shape (n, d)
-        Rows of unit length. Similarities come in their precision; the search itself runs in float32.
+        Rows of unit length. Similarities have the same precision; the search itself runs in float32.
     n_neighbors : int
-        Neighbors per sample, at most n - 1.
+        Number of neighbors per sample, at most n - 1.
     search : {"auto", "exact", "ivf"}, default="auto"
-        Exact, through an inverted file, or "auto": through an inverted file from 20,000 samples on.
+        "ivf" is an inverted file, approximate and fast; "auto" uses it from 20,000 samples on.
     target_recall : float, default=0.95
         Share of the true neighbors that an inverted file must find, measured on a sample.
     n_jobs : int or None, default=None
-        Threads; ``None`` and -1 use every core.
+        Number of threads; ``None`` and -1 use all cores.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the inverted file.
 
@@ -124,7 +148,7 @@ def find_neighbors(
 def nearest_among(
     unit_queries: FloatArray, unit_features: FloatArray, n_neighbors: int, *, n_jobs: int | None = None
 ) -> tuple[IntArray, FloatArray]:
-    """The samples most similar to each query, by an exact search.
+    """Find the samples that are most similar to each query, by an exact search.
 
     Parameters
     ----------
@@ -133,9 +157,9 @@ def nearest_among(
     unit_features : ndarray of shape (n, d)
         Samples, rows of unit length.
     n_neighbors : int
-        Samples per query; at most n are returned.
+        Number of samples per query; at most n are returned.
     n_jobs : int or None, default=None
-        Threads; ``None`` and -1 use every core.
+        Number of threads; ``None`` and -1 use all cores.
 
     Returns
     -------
@@ -158,7 +182,7 @@ def _exact(
     *,
     others_only: bool = False,
 ) -> tuple[IntArray, FloatArray]:
-    """The k points most similar to each query; ``others_only`` where the queries are the points."""
+    """The k points most similar to each query; with ``others_only`` the queries are the points themselves."""
     index = faiss.IndexFlatIP(points.shape[1])
     index.add(points)
     similarities = np.empty((len(queries), k), dtype=np.float32)

@@ -1,8 +1,8 @@
 """Conjugate gradients on (I - alpha S) X = B for all columns of B at once.
 
-Each column keeps its own step lengths and stops on its own. Rows are worked on in blocks by several threads:
-a block of the product and its inner products are made while they are in the cache, and inner products are
-summed over blocks in float64, which keeps float32 iterations from drifting.
+Every column has its own step lengths and stopping point. Several threads process blocks of rows: a block of
+the product and its inner products are computed while they are in the cache, and inner products are summed
+over blocks in float64, which limits the error of iterations in float32.
 """
 
 from __future__ import annotations
@@ -22,16 +22,28 @@ _ROWS_PER_BLOCK = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What the solver found and how far it can be trusted, column by column."""
+    """The solution and its accuracy per column.
 
-    values: FloatArray  # (n, C)
-    residuals: FloatArray  # (C,) true relative residuals |b - A x| / |b|, computed anew at the end
-    n_iterations: IntArray  # (C,) iterations until the column converged or the limit was reached
-    converged: BoolArray  # (C,)
+    Attributes
+    ----------
+    values : ndarray of shape (n, C)
+        The solution.
+    residuals : ndarray of shape (C,)
+        True relative residuals |b - A x| / |b|, computed from the solution.
+    n_iterations : ndarray of shape (C,)
+        Number of iterations until the column converged or the limit was reached.
+    converged : ndarray of bool, shape (C,)
+        Whether the column converged.
+    """
+
+    values: FloatArray
+    residuals: FloatArray
+    n_iterations: IntArray
+    converged: BoolArray
 
 
 class _BlockedSystem:
-    """I - alpha S cut into blocks of rows."""
+    """I - alpha S in blocks of rows."""
 
     def __init__(self, graph: sparse.csr_array, alpha: float, pool: ThreadPoolExecutor) -> None:
         self.alpha = graph.dtype.type(alpha)
@@ -40,7 +52,7 @@ class _BlockedSystem:
         self.blocks = [_rows_of(graph, rows) for rows in self.slices]
 
     def sums(self, work: Callable[[int], FloatArray]) -> FloatArray:
-        """Add up, in float64, what ``work`` returns for every block of rows."""
+        """Sum, in float64, what ``work`` returns for every block of rows."""
         parts = list(self.pool.map(work, range(len(self.slices))))
         total: FloatArray = np.sum(parts, axis=0, dtype=np.float64)
         return total
@@ -62,11 +74,32 @@ def conjugate_gradient(
     max_iter: int = 30,
     n_jobs: int | None = None,
 ) -> Solution:
-    """Solve (I - alpha S) X = B; ``graph`` is the normalized S, so the matrix is positive definite.
+    """Solve (I - alpha S) X = B, where the matrix is positive definite.
 
-    A column stops when its residual is below ``tol`` times its right-hand side. The recursive residual that
-    decides this drifts in float32, so the residual reported is computed from the solution itself.
-    ``start`` is a first guess; it changes how soon the answer is reached, not the answer.
+    A column stops when its residual, updated in every iteration, is at most ``tol`` times the norm of its
+    right-hand side. In float32 the updated residual is inexact, so the reported one is computed from the
+    solution.
+
+    Parameters
+    ----------
+    graph : scipy.sparse.csr_array of shape (n, n)
+        The normalized graph S.
+    alpha : float
+        In (0, 1).
+    right_hand_sides : ndarray of shape (n, C)
+        The matrix B.
+    start : ndarray of shape (n, C) or None, default=None
+        Initial solution; ``None`` starts from 0.
+    tol : float, default=1e-3
+        Relative residual at which a column stops.
+    max_iter : int, default=30
+        Largest number of iterations.
+    n_jobs : int or None, default=None
+        Number of threads; ``None`` and -1 use all cores.
+
+    Returns
+    -------
+    Solution
     """
     rhs = np.ascontiguousarray(right_hand_sides, dtype=graph.dtype)
     n_columns = rhs.shape[1]
@@ -140,7 +173,7 @@ def _column_dots(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray, where: BoolArray) -> FloatArray:
-    """numerator / denominator where asked and possible, else 0: a column that is done no longer moves."""
+    """numerator / denominator for the columns in ``where``, else 0, so that other columns do not change."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=where & (denominator > 0))
 
 

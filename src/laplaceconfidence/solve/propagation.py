@@ -1,11 +1,12 @@
-"""Labels spread over a graph: the solution of (I - alpha S) Y = Y_given, class by class in chunks.
+"""Propagation of labels over a graph: the solution of (I - alpha S) Y = Y_given, in chunks of classes.
 
-A node of weight w counts as w copies of the same sample: its label is heard w times by its neighbors. With
-W = diag(w), the solution that all copies share is Y = W^-1/2 G, where
+A node of weight w counts as w copies of the same sample, each a neighbor of the neighbors of the sample and
+of the other copies. With W = diag(w), the solution that all copies share is Y = W^-1/2 G, where
 
     (I - alpha D^-1/2 (W^1/2 A W^1/2 + max(W - I, 0) E) D^-1/2) G = W^1/2 Y_given,
 
-E holds what a sample says to its own copy, and D the degrees with all copies counted.
+E is the diagonal matrix of the similarities of samples to their copies, and D contains the degrees with all
+copies counted.
 """
 
 from __future__ import annotations
@@ -21,19 +22,35 @@ from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 from laplaceconfidence.solve.energy import EnergyChange, laplacian_energy
 from laplaceconfidence.stages import stage
 
-_CLASSES_AT_ONCE = 32  # more no longer fit into the cache and are slower
-_CACHE_BYTES = 4 * 2**20  # vectors beyond this gain from a numbering that keeps neighbors together
+_CLASSES_AT_ONCE = 32  # more would not fit in the cache and be slower
+_CACHE_BYTES = 4 * 2**20  # larger vectors gain from an order in which neighbors are near each other
 _ROWS_PER_BLOCK = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class Propagation:
-    """The unscaled solution and how it was reached."""
+    """The solution, before any scaling, and the state of the solver.
 
-    solution: FloatArray  # (n, C)
-    degree: FloatArray  # (n,) with all copies counted
-    residuals: FloatArray  # (C,)
-    n_iterations: IntArray  # (C,)
+    Attributes
+    ----------
+    solution : ndarray of shape (n, C)
+        The solution for every class.
+    degree : ndarray of shape (n,)
+        Degrees of the nodes, with all copies counted.
+    residuals : ndarray of shape (C,)
+        True relative residual per class.
+    n_iterations : ndarray of shape (C,)
+        Number of iterations per class.
+    converged : bool
+        Whether every class converged.
+    energy : EnergyChange
+        Laplacian energy of the given labels and of the solution.
+    """
+
+    solution: FloatArray
+    degree: FloatArray
+    residuals: FloatArray
+    n_iterations: IntArray
     converged: bool
     energy: EnergyChange
 
@@ -51,10 +68,34 @@ def propagate_labels(
     order: IntArray | None = None,
     n_jobs: int | None = None,
 ) -> Propagation:
-    """Solve for every class; ``codes`` are the given labels, -1 where a node has none.
+    """Propagate labels over a graph.
 
-    ``order`` is a numbering of the nodes in which neighbors are near each other; it saves time on large
-    graphs and changes nothing else.
+    Parameters
+    ----------
+    affinity : scipy.sparse.csr_array of shape (n, n)
+        The symmetric graph.
+    codes : ndarray of shape (n,)
+        Given labels, -1 where a node has none.
+    n_classes : int
+        Number of classes.
+    alpha : float
+        How far labels are propagated, in (0, 1).
+    tol : float
+        Relative residual at which the conjugate gradients stop.
+    max_iter : int
+        Largest number of iterations.
+    node_weights : ndarray of shape (n,) or None, default=None
+        Weights of the nodes; ``None`` is 1 for all.
+    self_similarity : ndarray of shape (n,) or None, default=None
+        Similarity of every node to its copies; ``None`` is 1 for all.
+    order : ndarray of shape (n,) or None, default=None
+        An order of the nodes in which neighbors are near each other. It saves time on large graphs.
+    n_jobs : int or None, default=None
+        Number of threads.
+
+    Returns
+    -------
+    Propagation
     """
     dtype = affinity.dtype
     n = len(codes)
@@ -74,8 +115,8 @@ def propagate_labels(
         return replace(found, solution=found.solution[back], degree=found.degree[back])
     degree, graph = _weighted_graph(affinity, node_weights, self_similarity)
     root_weight = np.ones(n, dtype) if node_weights is None else np.sqrt(node_weights).astype(dtype)
-    # The slowest mode of the system is known in advance: S sqrt(d w) = sqrt(d w). Starting with it solved
-    # saves about a fifth of the iterations.
+    # The component that converges slowest is known in advance: S sqrt(d w) = sqrt(d w). Starting from its
+    # solution saves about a fifth of the iterations.
     slow = np.sqrt(degree) * root_weight
     slow /= max(np.linalg.norm(slow), np.finfo(np.float64).tiny)
     solution = np.empty((n, n_classes), dtype=dtype)
@@ -83,7 +124,7 @@ def propagate_labels(
     converged, energy_given, energy_solution = True, 0.0, 0.0
     with stage("solve", total=n_classes) as advance:
         for columns in row_blocks(n_classes, _CLASSES_AT_ONCE):
-            given = _one_hot(codes, columns, root_weight)
+            given = one_hot(codes, columns, root_weight)
             start = np.outer(slow, (slow @ given) / (1 - alpha)).astype(dtype)
             part = conjugate_gradient(
                 graph, alpha, given, start=start, tol=tol, max_iter=max_iter, n_jobs=n_jobs
@@ -142,7 +183,7 @@ def _weighted_graph(
 
 
 def _renumbered(affinity: sparse.csr_array, order: IntArray) -> sparse.csr_array:
-    """The same graph with node ``order[i]`` as number i."""
+    """Reorder the nodes of a graph such that node ``order[i]`` becomes node i."""
     number = np.empty(len(order), dtype=affinity.indices.dtype)
     number[order] = np.arange(len(order))
     rows = affinity[order]
@@ -151,7 +192,22 @@ def _renumbered(affinity: sparse.csr_array, order: IntArray) -> sparse.csr_array
     return renumbered
 
 
-def _one_hot(codes: IntArray, columns: slice, scale: FloatArray) -> FloatArray:
+def one_hot(codes: IntArray, columns: slice, scale: FloatArray) -> FloatArray:
+    """One column per class of a chunk: the scale of a node at its label, and 0 elsewhere.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Labels, -1 where a node has none.
+    columns : slice
+        The classes of the chunk.
+    scale : ndarray of shape (n,)
+        Entry of every node at its label.
+
+    Returns
+    -------
+    ndarray of shape (n, n_columns)
+    """
     given = np.zeros((len(codes), columns.stop - columns.start), dtype=scale.dtype)
     rows = np.flatnonzero((codes >= columns.start) & (codes < columns.stop))
     given[rows, codes[rows] - columns.start] = scale[rows]
@@ -166,14 +222,14 @@ def _undo_weights(
     node_weights: FloatArray,
     alpha: float,
 ) -> None:
-    """From G back to Y in place; a node of weight 0 listens to its neighbors but says nothing."""
-    heard = node_weights > 0
-    solution[heard] /= np.sqrt(node_weights[heard])[:, None].astype(solution.dtype)
-    if heard.all():
+    """Compute Y from G in place; nodes of weight 0 get the solution that their neighbors imply."""
+    weighted = node_weights > 0
+    solution[weighted] /= np.sqrt(node_weights[weighted])[:, None].astype(solution.dtype)
+    if weighted.all():
         return
-    silent = np.flatnonzero(~heard)
-    solution[silent] = 0
+    unweighted = np.flatnonzero(~weighted)
+    solution[unweighted] = 0
     message = solution * (node_weights / np.sqrt(degree))[:, None].astype(solution.dtype)
-    solution[silent] = alpha * (affinity[silent] @ message) / np.sqrt(degree[silent])[:, None]
-    labeled = silent[codes[silent] >= 0]
+    solution[unweighted] = alpha * (affinity[unweighted] @ message) / np.sqrt(degree[unweighted])[:, None]
+    labeled = unweighted[codes[unweighted] >= 0]
     solution[labeled, codes[labeled]] += 1

@@ -29,7 +29,7 @@ class ClassCountSettings:
     many_above: int = 50
     """More classes are "many": candidate columns, closed-form probe, one graph, T by EM. Decision 4, cost."""
     n_candidates: int = 31
-    """Candidates per sample if there are many classes. Decision 4: with 15, 40% noise was estimated as none."""
+    """Candidates per sample of many classes. Decision 4: with 15, 40% noise was estimated as none."""
     rounds: int = 4
     """Rounds of self-training. Decision 9: four instead of three, on embeddings with instance noise."""
     rounds_of_many: int = 2
