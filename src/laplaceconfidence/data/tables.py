@@ -50,22 +50,84 @@ class SourceTable(Protocol):
         """Ids of the rows, if they are stored outside of the columns."""
 
     def kind(self, column: str) -> ColumnKind:
-        """Return whether a column holds numbers, lists of numbers, or something else."""
+        """Return whether a column holds numbers, lists of numbers, or something else.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+
+        Returns
+        -------
+        {"number", "list", "other"}
+        """
 
     def labels(self, column: str) -> Any:
-        """Return the labels exactly as they were given."""
+        """Return the labels exactly as they were given.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+
+        Returns
+        -------
+        array-like of shape (n_rows,)
+        """
 
     def class_names(self, column: str) -> list[str] | None:
-        """Return the names of the classes, if the column holds codes of named classes."""
+        """Return the names of the classes, if the column holds codes of named classes.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+
+        Returns
+        -------
+        list of str or None
+        """
 
     def texts(self, column: str) -> list[str | None]:
-        """Return the cells as text, ``None`` where they are empty."""
+        """Return the cells as text.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+
+        Returns
+        -------
+        list of str or None
+            ``None`` where a cell is empty.
+        """
 
     def numbers(self, columns: list[str]) -> NDArray[Any]:
-        """Return columns of numbers as a matrix, NaN where cells are empty."""
+        """Return columns of numbers as a matrix.
+
+        Parameters
+        ----------
+        columns : list of str
+            Names of the columns.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+            NaN where a cell is empty.
+        """
 
     def lists(self, column: str) -> NDArray[Any]:
-        """Return a column of lists of equal length as a matrix."""
+        """Return a column of lists of equal length as a matrix.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, d)
+        """
 
 
 def dataset_of_table(

@@ -17,7 +17,6 @@ from laplaceconfidence.stages import stage
 from laplaceconfidence.threads import limited_threads, thread_count
 from laplaceconfidence.validation import check_choice, check_integer, check_random_state, must_be
 
-Search = Literal["auto", "exact", "ivf"]
 SEARCHES = ("auto", "exact", "ivf")
 
 IVF_FROM = 20_000  # samples; below, the exact search takes about as long

@@ -194,11 +194,11 @@ class LabelPosterior:
     noise_model : str
         The kind of noise; "local" is noise that the features predict.
     round : int
-        The step it comes from, from 1; 0 in a fallback.
+        The entry of ``history`` it comes from, from 1; 0 in a fallback.
     transition : ndarray of shape (C, C)
         The noise matrix.
     history : list of dict
-        What was tried, and what was selected.
+        The results of every round and of the disagreement, as in ``rounds_``.
     disagreement : Disagreement or None
         ``None`` if it was not measured.
     """

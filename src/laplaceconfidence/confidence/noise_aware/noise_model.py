@@ -117,7 +117,17 @@ class PooledRows:
         return np.asarray(total)
 
     def class_sums(self, values: FloatArray) -> FloatArray:
-        """Sums of values (n, R) per class, shape (C,); those of "any other class" are left out."""
+        """Sum values per class.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n, R)
+            Values; those of "any other class" are left out.
+
+        Returns
+        -------
+        ndarray of shape (C,)
+        """
         if self.candidates is None:
             total: FloatArray = values.sum(axis=0)
             return total
@@ -125,7 +135,17 @@ class PooledRows:
         return np.asarray(sums[: self.n_classes], dtype=np.float64)
 
     def evidence_sums(self, values: FloatArray) -> FloatArray:
-        """Inner products of every kind of evidence with values (n, R), shape (m,)."""
+        """Inner products of every kind of evidence with values.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n, R)
+            Values.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
         return np.asarray(self.evidence.reshape(len(self.evidence), -1) @ values.reshape(-1))
 
 

@@ -164,7 +164,7 @@ class CalibratedNoise:
     Attributes
     ----------
     cautious : ndarray of shape (labeled,)
-        Calibrated mean confidence over the rounds.
+        Calibrated mean confidence over the rounds, or the confidences if the noise was not identified.
     noise_rate : float
         Expected share of wrong labels.
     bracket : tuple of float
@@ -203,7 +203,8 @@ def calibrate_posterior(
     found : Posterior
         The posterior, which is changed.
     cautious : ndarray of shape (labeled,)
-        Mean confidence over the rounds, which is calibrated the same way.
+        Mean confidence over the rounds, which is calibrated the same way; if the noise was not identified, the
+        confidences replace it.
     given : ndarray of shape (n,)
         Given labels, ``MISSING`` where there is none.
     verified : ndarray of shape (n,) or None
