@@ -203,8 +203,8 @@ def calibrate_posterior(
     found : Posterior
         The posterior, which is changed.
     cautious : ndarray of shape (labeled,)
-        Mean confidence over the rounds, which is calibrated the same way; if the noise was not identified, the
-        confidences replace it.
+        Mean confidence over the rounds, which is calibrated the same way; if the noise was not identified,
+        the confidences replace it.
     given : ndarray of shape (n,)
         Given labels, ``MISSING`` where there is none.
     verified : ndarray of shape (n,) or None
