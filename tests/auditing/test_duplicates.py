@@ -14,8 +14,8 @@ from laplaceconfidence.auditing.duplicates import (
     conflicting,
     find_leakage,
     find_near_duplicates,
-    groups_of_equal_rows,
 )
+from laplaceconfidence.auditing.equal_rows import groups_of_equal_rows
 from laplaceconfidence.features.scale import unit_length
 
 odd_features = hnp.arrays(

@@ -85,7 +85,7 @@ def test_kept_features_add_maps_of_plain_and_robust_training(folder: Path, tmp_p
     keep_features(folder, "after-training", rounds=3)
     html = write_report(folder, figures=tmp_path / "figures").path.read_text(encoding="utf-8")
     assert (tmp_path / "figures" / "features.pdf").is_file()
-    assert f"t-SNE maps of {N} samples, after plain warm-up (1 round) and after training" in html
+    assert f"t-SNE maps of {N} samples, after the warm-up (1 round) and after training" in html
     assert "after training on the given labels only" in html
 
 
