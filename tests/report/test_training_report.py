@@ -44,7 +44,8 @@ def folder(tmp_path: Path) -> Path:
     predicted.head(30).to_parquet(run / "test_predictions.parquet")
     refined = {"id": ids, "given_label": NAMES[given], "refined_label": NAMES[true], "confidence": 0.5}
     pd.DataFrame(refined).to_parquet(run / "refined_labels.parquet")
-    (run / "summary.json").write_text(json.dumps({"rounds": 3, "test_accuracy_of_chosen_round": 0.6}))
+    summary = {"rounds": 3, "chosen_round": 2, "test_accuracy_of_chosen_round": 0.6}
+    (run / "summary.json").write_text(json.dumps(summary))
     return run
 
 

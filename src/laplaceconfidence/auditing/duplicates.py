@@ -63,14 +63,11 @@ class Leakage:
         Whether the sample has a copy in the other set.
     copy_of : ndarray of shape (n,)
         Row of that copy in the other set, -1 where there is none.
-    other_copy_of : ndarray of shape (m,)
-        For the samples of the other set: row of the nearest copy in this one, or -1.
     """
 
     scores: FloatArray
     flagged: BoolArray
     copy_of: IntArray
-    other_copy_of: IntArray
 
 
 def find_near_duplicates(features: FloatArray, closest: Closest) -> NearDuplicates:
@@ -161,9 +158,9 @@ def find_leakage(
     nearest = np.ones(n)
     np.minimum.at(nearest, found.ravel(), shares.ravel())
     nearest[equal_row] = 0
-    partners = pairs.nearest_partners(n + m)
-    copy_of = np.where(partners[:n] == NONE, NONE, partners[:n] - n)
-    return Leakage(_share_scores(nearest, limit), copy_of != NONE, copy_of, partners[n:])
+    partners = pairs.nearest_partners(n + m)[:n]
+    copy_of = np.where(partners == NONE, NONE, partners - n)
+    return Leakage(_share_scores(nearest, limit), copy_of != NONE, copy_of)
 
 
 def conflicting(duplicates: NearDuplicates, labels: IntArray) -> BoolArray:

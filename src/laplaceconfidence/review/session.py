@@ -60,7 +60,7 @@ class ReviewSession:
         self._lock = threading.RLock()
         self._seen_version = -1
         self._decisions: dict[int, Decision] = {}
-        # By row; verdicts are indices into VERDICTS, and 0 also where there is no decision.
+        # By row; verdicts are indices into VERDICTS and count only where there is a decision.
         self._verdict: IntArray = np.zeros(len(self.samples), dtype=np.int64)
         self._is_decided: BoolArray = np.zeros(len(self.samples), dtype=bool)
         self._is_wrong: FloatArray = np.full(len(self.samples), np.nan)
