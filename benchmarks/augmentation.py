@@ -1,12 +1,11 @@
-"""Images a second through the strong view (crop, flip, RandAugment, Cutout): ours against Pillow's.
+"""Images per second through the strong view (crop, flip, RandAugment, Cutout): this package and Pillow.
 
-Pillow's side is the very implementation that the tests compare every operation with, image by image, from
-array to array. One thread is measured in processor time, which other work on the machine hardly changes; all
-threads together in wall time, which is a lower bound where the load was high.
+Pillow is measured through the implementation that the tests compare every operation with, image by image,
+from array to array. One thread is measured in processor time, on which other work on the machine has little
+influence; all threads together in wall time, which is too long if the machine was busy.
 
-Where kornia can be imported, its functions are compared too (docs/decisions/0003):
-`pip install --target /tmp/kornia --no-deps kornia kornia_rs`, then
-`PYTHONPATH=/tmp/kornia python benchmarks/augmentation.py`.
+If kornia is installed, its functions are compared, too (docs/decisions/0003): `pip install --target
+/tmp/kornia --no-deps kornia kornia_rs`, then `PYTHONPATH=/tmp/kornia python benchmarks/augmentation.py`.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from laplaceconfidence.training.augment.registry import STRONG
 from laplaceconfidence.training.augment.weak import WeakAugment
 
 SEED = 0
-REPEATS = 15  # the shortest counts
+REPEATS = 15  # the shortest is reported
 
 
 def main() -> None:
@@ -56,7 +55,7 @@ def main() -> None:
     ]
     rows = [measure(name, images, weak) for name, images, weak in settings]
     others = {name: speed(Chain((WeakAugment(), STRONG[name]())), color, processor_time) for name in STRONG}
-    print(f"32 x 32 x 3, batch 128, one thread, images a second: {others}")
+    print(f"32 x 32 x 3, batch 128, one thread, images per second: {others}")
     save(
         "augmentation",
         {

@@ -1,4 +1,4 @@
-"""What the automatic estimators cost in plain fits: k and alpha chosen, and the noise-aware estimator.
+"""What automatic settings and the noise-aware estimator cost, in multiples of a plain fit.
 
 All three run in turn in one process at 50,000 x 512 real features (Fashion-MNIST through a fixed random ReLU
 layer, 40% symmetric noise); the limit is four plain fits. Run ``python benchmarks/automatic_cost.py``.
@@ -34,7 +34,9 @@ def estimators(n_jobs: int | None) -> dict[str, Callable[[], Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=50_000)
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each, in turn; the shortest counts")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="runs of each, in turn; the shortest is reported"
+    )
     parser.add_argument("--n-jobs", type=int, default=None)
     parser.add_argument("--noise", default="symmetric", choices=("symmetric", "instance"))
     parser.add_argument("--out", default="automatic_cost")
@@ -42,7 +44,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     clean = fashion(options.n)
     if isinstance(clean, Absent):
-        raise SystemExit(f"{clean.name} is not here: {clean.advice}")
+        raise SystemExit(f"{clean.name} was not found: {clean.advice}")
     data = add_noise(clean, options.noise, 0.4, random_state=0)
     rows: dict[str, dict[str, Any]] = {}
     for _ in range(options.repeats):
@@ -58,11 +60,11 @@ def main() -> None:
     for name, row in rows.items():
         row["plain_fits"] = row["seconds"] / rows[PLAIN]["seconds"]
         row["plain_fits_cpu"] = row["cpu_seconds"] / rows[PLAIN]["cpu_seconds"]
-        verdict = "" if row["plain_fits"] <= MOST_PLAIN_FITS else f"  over the limit of {MOST_PLAIN_FITS:g}"
+        over = "" if row["plain_fits"] <= MOST_PLAIN_FITS else f"  over the limit of {MOST_PLAIN_FITS:g}"
         print(
             f"{name:16s} {row['seconds']:7.2f} s  {row['plain_fits']:5.2f} plain fits  "
             f"({row['cpu_seconds']:.2f} s CPU, {row['plain_fits_cpu']:.2f})  "
-            f"AUROC {row['auroc']:.4f}{verdict}"
+            f"AUROC {row['auroc']:.4f}{over}"
         )
         print("    ", {stage: round(value, 2) for stage, value in row["stages"].items()})
     noise = f"{options.noise} 40%"

@@ -1,4 +1,4 @@
-"""A picture of every operation and augmentation, to be looked at: docs/images/augmentations.png.
+"""A contact sheet of every operation and augmentation: docs/images/augmentations.png.
 
 The photographs come with scikit-learn (china.jpg by danielbuechele and flower.jpg by vultilion, both on
 Flickr under CC BY 2.0), the digit is one of its digits. `--source cifar --out FILE` shows CIFAR-10 images.
@@ -61,7 +61,7 @@ def photographs() -> list[torch.Tensor]:
 def cifar() -> list[torch.Tensor]:
     path = PROJECT.parent / "shared" / "data" / "cifar10_images.npz"
     if not path.exists():
-        sys.exit(f"{path} is not here")
+        sys.exit(f"{path} does not exist")
     with np.load(path, allow_pickle=False) as file:
         return [as_source(Image.fromarray(image)) for image in file["train_images"][[4, 7, 0]]]
 
@@ -103,7 +103,7 @@ def augmentation_rows(sources: list[torch.Tensor]) -> Iterable[Row]:
 
 
 def drawn_sheet(sections: dict[tuple[str, ...], list[Row]], n_sources: int) -> Image.Image:
-    """Rows under the headings of their section, one heading a column."""
+    """Rows under the headings of their section, one heading per column."""
     group = N_VIEWS * (SIDE + GAP) + 3 * GAP
     n_rows = sum(len(rows) for rows in sections.values())
     height = len(sections) * HEADER + n_rows * (SIDE + GAP)

@@ -1,8 +1,8 @@
-"""Outliers, near-duplicates and leaks planted into real features: ours and cleanlab's Datalab in one run.
+"""Outliers, near-duplicates and leaks planted into real features: this package and cleanlab's Datalab.
 
-AUROC is that of the scores for telling planted from other samples; "found" is the share of the planted ones
-that are flagged, "false alarms" the share of the others. Real sets have outliers and copies of their own,
-which count as false alarms here; both sides meet the same ones.
+AUROC is that of the scores for separating planted from other samples; "found" is the share of the planted
+ones that are flagged, "false alarms" the share of the others. Real sets have outliers and copies of their
+own, which count as false alarms here, for both packages alike.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Planted = tuple[np.ndarray, np.ndarray]  # features, and which rows are planted
 
 
 def clusters(seed: int) -> NoisyDataset:
-    """Clean data of known make: five normal classes in 50 dimensions, ten times denser here than there."""
+    """Synthetic data: five normal classes in 50 dimensions, with standard deviations from 0.1 to 1."""
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(5), 600)
     centers = rng.normal(scale=5, size=(5, 50))
@@ -60,7 +60,7 @@ def theirs(features: np.ndarray) -> Found:
 
 
 def with_shuffled(data: NoisyDataset, rng: np.random.Generator) -> Planted:
-    """Samples that take every feature from another one: usual values, an impossible combination."""
+    """Samples with every feature from another sample: usual values in an unusual combination."""
     n, width = data.features.shape
     rows = rng.integers(n, size=(int(SHARE * n), width))
     return _appended(data.features, data.features[rows, np.arange(width)])
@@ -69,7 +69,7 @@ def with_shuffled(data: NoisyDataset, rng: np.random.Generator) -> Planted:
 def with_noise(most: int | None) -> Callable[[NoisyDataset, np.random.Generator], Planted]:
     """Normal noise with the mean and spread of all features together.
 
-    Such samples are alike: more than ten of them are each other's neighbors, which is a case of its own.
+    Such samples are similar: if there are more than ten of them, they are each other's neighbors.
     """
 
     def plant(data: NoisyDataset, rng: np.random.Generator) -> Planted:

@@ -1,7 +1,7 @@
 """How time and memory grow from 25,000 to 200,000 points, and whether 1,000 classes fit into 4 GB.
 
 All sizes are drawn from one pool of 240,000: the images of Fashion-MNIST, mirrored, and moved by a pixel.
-Every size runs in a process of its own: its peak memory is its own.
+Every size runs in its own process, so that peak memory is measured per size.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ K, ALPHA, COMPONENTS = 50, 0.99, 64
 
 
 def points(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """n x 64 principal components of images drawn from the pool, with half of the labels drawn anew."""
+    """n x 64 principal components of images drawn from the pool, with half of the labels drawn at random."""
     data = fashion(60_000, None)
     if isinstance(data, Absent):
-        raise SystemExit(f"{data.name} is not here: {data.advice}")
+        raise SystemExit(f"{data.name} was not found: {data.advice}")
     images = data.images[..., 0]
     flipped = images[:, :, ::-1]
     pool = np.concatenate([images, flipped, np.roll(images, 1, axis=1), np.roll(flipped, 1, axis=2)])
@@ -43,10 +43,10 @@ def points(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def prepare(n: int, n_classes: int, path: Path) -> None:
-    """Write the input to a file, so that the process that is measured holds nothing but it."""
+    """Write the input to a file, so that the measured process holds nothing else."""
     features, labels = points(n)
     if n_classes > 10:
-        # Every class is cut into equal parts along its first principal component: classes keep a shape.
+        # Every class is divided into equal parts along its first principal component.
         order = np.lexsort((features[:, 0], labels))
         labels = np.empty_like(labels)
         labels[order] = np.arange(n) * n_classes // n

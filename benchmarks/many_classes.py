@@ -1,11 +1,12 @@
-"""Many classes: ours against cleanlab on a 5-fold logistic regression, 100 x 100 and 1,000 x 20 samples.
+"""Many classes: this package and cleanlab on a 5-fold logistic regression, 100 x 100 and 1,000 x 20 samples.
 
-Nothing with so many real classes can be had offline. "mixture" is synthetic: heavy-tailed classes, in groups
-of ten that resemble each other, between which the best linear rule is right for 86-88% of the samples. Such a
-mixture suits our probe for many classes, which assumes Gaussian ones. "parts" are real features with made-up
-classes: every CIFAR-10 class, embedded, cut into ten by k-means. The peer is what cleanlab's tutorial does:
-``cross_val_predict(LogisticRegression(), ...)`` with scikit-learn's defaults. Each run is a process of its
-own with the same number of threads. Run ``python benchmarks/many_classes.py [--threads 1]``.
+No data set with so many real classes is available offline. "mixture" is synthetic: heavy-tailed classes, in
+groups of ten that resemble each other, between which the best linear rule classifies 86-88% of the samples
+correctly. Such a mixture favors our probe for many classes, which assumes Gaussian ones. "parts" are real
+features with made-up classes: every class of the CIFAR-10 embeddings, divided into ten by k-means. The peer
+is what cleanlab's tutorial does: ``cross_val_predict(LogisticRegression(), ...)`` with scikit-learn's
+defaults. Each run is a separate process with the same number of threads. Run ``python
+benchmarks/many_classes.py [--threads 1]``.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def mixture(n_classes: int, class_size: int, seed: int) -> tuple[np.ndarray, np.
 
 
 def parts_of_cifar10() -> tuple[np.ndarray, np.ndarray] | Absent:
-    """The embeddings, every class cut into ten: 100 classes of about 100, uneven as real ones are."""
+    """The embeddings, every class divided into ten: 100 classes of about 100 samples, of unequal size."""
     data = cifar10_embeddings()
     if isinstance(data, Absent):
         return data
@@ -82,7 +83,7 @@ def confidence_of(method: str, features: np.ndarray, labels: np.ndarray, threads
 def measure(size: str, kind: str, rate: float, method: str, seed: int, threads: int) -> dict[str, Any]:
     made = parts_of_cifar10() if size.startswith("parts") else mixture(*SIZES[size], seed)
     if isinstance(made, Absent):
-        return {"absent": f"{made.name} is not here: {made.advice}"}
+        return {"absent": f"{made.name} was not found: {made.advice}"}
     features, truth = made
     labels = with_noise(truth, kind, rate, seed)
     before = peak_memory_mib()
@@ -106,7 +107,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
-    parser.add_argument("--one", nargs=4, metavar=("SIZE", "KIND", "RATE", "METHOD"), help="used by itself")
+    parser.add_argument(
+        "--one",
+        nargs=4,
+        metavar=("SIZE", "KIND", "RATE", "METHOD"),
+        help="measure one cell; used by this script itself",
+    )
     parser.add_argument("--out", default="many_classes")
     options = parser.parse_args()
     warnings.simplefilter("ignore")

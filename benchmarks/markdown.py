@@ -1,4 +1,4 @@
-"""Pieces of the pages that show results."""
+"""Markdown tables and paragraphs for docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def measured_on(result: dict[str, Any], *peers: str) -> str:
-    """The machine, the versions that matter and the settings, as a line."""
+    """The machine, the versions that matter and the settings, in one line."""
     machine = result["machine"]
-    said = [f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB"]
-    said.append(", ".join(f"{name} {machine['versions'][name]}" for name in peers))
-    said.append(", ".join(f"{name} {value}" for name, value in result.get("settings", {}).items()))
-    return f"*{'; '.join(part for part in said if part)}.*\n"
+    parts = [f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB"]
+    parts.append(", ".join(f"{name} {machine['versions'][name]}" for name in peers))
+    parts.append(", ".join(f"{name} {value}" for name, value in result.get("settings", {}).items()))
+    return f"*{'; '.join(part for part in parts if part)}.*\n"
 
 
 def marked(value: float, best: float, digits: int = 3) -> str:
-    """A number, bold where it is the best one as far as it is shown."""
+    """A number, bold where it equals the best one at this precision."""
     text = f"{value:.{digits}f}"
     return f"**{text}**" if text == f"{best:.{digits}f}" else text
 
 
 def wrapped(page: str, width: int = 119) -> str:
-    """The page with long lines of prose folded; tables and headings stay as they are."""
+    """The page with long lines of prose wrapped; tables and headings stay as they are."""
     return "\n".join(
         line
         if line.startswith(("|", "#"))

@@ -1,4 +1,4 @@
-"""What every benchmark needs: the machine it ran on, wall time, peak memory, and a place for results."""
+"""What all benchmarks share: a description of the machine, wall time, peak memory, and files for results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def machine() -> dict[str, Any]:
-    """Enough to tell whether two results can be compared."""
+    """Describe the machine, to decide whether two results are comparable."""
     names = ("numpy", "scipy", "scikit-learn", "faiss-cpu", "cleanlab", "torch")
     return {
         "cores": available_cores(),
@@ -42,14 +42,14 @@ def timed(work: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
 
 
 def in_fresh_process(script: str, *arguments: str) -> dict[str, Any]:
-    """Run a benchmark script's own sub-command alone, so that its peak memory is its own."""
+    """Run a part of a benchmark script in a new process, so that its peak memory is measured alone."""
     done = subprocess.run([sys.executable, script, *arguments], check=True, capture_output=True, text=True)
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def peak_memory_mib() -> float:
-    """The most memory this process ever held (ru_maxrss would count the parent's before the fork)."""
+    """Peak memory of this process (ru_maxrss would include that of the parent before the fork)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024

@@ -1,9 +1,10 @@
-"""Two kinds of noise at once, as people make it: ours and the peers where part of the noise is ambiguity.
+"""Two kinds of noise at once, one of them ambiguity: the noise-aware estimator and its peers.
 
     python benchmarks/mixed_noise.py [--sets digits] [--seed 0]
 
-Labels drawn from a weak model stand for people who confuse what looks alike; on top of them, or for half of
-the samples instead, comes noise of another kind. Scores as in noise_aware.py; true labels choose nothing.
+Labels drawn from a weak model simulate people who confuse classes that look alike; noise of another kind is
+added, or used for half of the samples instead. Scores as in noise_aware.py; true labels are used for scoring
+only.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Ours, noise-aware and plain, against the peers: ranking, calibration, noise rate and repaired labels.
+"""The noise-aware estimator and its peers: ranking, calibration, noise rate and corrected labels.
 
-True labels score; they choose nothing. Peers that need probabilities get those of a 5-fold regularized
+True labels are used for scoring only. Peers that need probabilities get those of a 5-fold regularized
 regression on half-whitened features whose penalty is the one that predicts held-out given labels best. Run
-``python benchmarks/noise_aware.py``; ``--sets`` and ``--seeds`` run less, and what is there already is kept;
-``--refresh`` measures ours anew beside the peers' stored results.
+``python benchmarks/noise_aware.py``; ``--sets`` and ``--seeds`` select a part; stored results are kept;
+``--refresh`` measures the noise-aware estimator again and keeps the stored results of the peers.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ NAME = "noise_aware"
 def with_noise(
     data: NoisyDataset, name: str, kind: str, rate: float, seed: int, weak: np.ndarray
 ) -> NoisyDataset:
-    """Noisy labels; "ambiguity" draws them from a weak model: people confuse what looks alike."""
+    """The data set with noisy labels; "ambiguity" draws them from a weak model."""
     if kind == "clean":
         return replace(data, labels=data.true_labels)
     if kind == "ambiguity":
@@ -80,7 +80,7 @@ def weak_log_probabilities(data: NoisyDataset) -> np.ndarray:
 
 
 def drawn_from(log_p: np.ndarray, truth: np.ndarray, rate: float, rng: np.random.Generator) -> np.ndarray:
-    """Labels from the weak model, with as much of a bonus for the truth as makes ``rate`` of them wrong."""
+    """Labels from the weak model, with a bonus for the true class such that ``rate`` of them are wrong."""
     rows = np.arange(len(truth))
     low, high = -6.0, 12.0
     for _ in range(40):
@@ -111,7 +111,7 @@ def out_of_fold_probabilities(features: np.ndarray, labels: np.ndarray, seed: in
 
 
 def peers(data: NoisyDataset, seed: int) -> dict[str, tuple[float, np.ndarray, np.ndarray | None]]:
-    """Seconds, confidence and repaired labels (where there are any) of every peer."""
+    """Seconds, confidence and corrected labels (where there are any) of every peer."""
     X, y = data.features, data.labels
     rows = np.arange(len(y))
     found: dict[str, tuple[float, np.ndarray, np.ndarray | None]] = {}
@@ -147,7 +147,7 @@ def peers(data: NoisyDataset, seed: int) -> dict[str, tuple[float, np.ndarray, n
 
 
 def ours(data: NoisyDataset, seed: int) -> dict[str, Any]:
-    """Our scores, with the numbers that only our estimator gives."""
+    """Scores of the noise-aware estimator, with the outputs that only it has."""
     y, truth = data.labels, data.true_labels
     right = y == truth
     seconds, model = timed(lambda: NoiseAwareConfidence(random_state=seed).fit(data.features, y))
@@ -174,11 +174,11 @@ def ours(data: NoisyDataset, seed: int) -> dict[str, Any]:
 
 
 def scored(
-    seconds: float, confidence: np.ndarray, repaired: np.ndarray | None, data: NoisyDataset
+    seconds: float, confidence: np.ndarray, corrected: np.ndarray | None, data: NoisyDataset
 ) -> dict[str, Any]:
     row = score_confidence(confidence, data.labels == data.true_labels).as_dict()
     row["seconds"] = seconds
-    row["label_accuracy"] = None if repaired is None else float((repaired == data.true_labels).mean())
+    row["label_accuracy"] = None if corrected is None else float((corrected == data.true_labels).mean())
     return row
 
 
@@ -186,7 +186,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=None)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--refresh", action="store_true", help="ours only, in the cells that are there")
+    parser.add_argument(
+        "--refresh",
+        action="store_true",
+        help="measure only the noise-aware estimator again, in the stored cells",
+    )
     parser.add_argument("--out", default=NAME)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -216,7 +220,7 @@ def main() -> None:
 
 
 def show(rows: list[dict[str, Any]], name: str, kind: str, rate: float) -> None:
-    """The cell's means over the seeds so far: AUROC / average precision / calibration error."""
+    """Print the means of a cell over the seeds so far: AUROC / average precision / calibration error."""
     by_method: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         if (row["set"], row["noise"], row["rate"]) == (name, kind, rate):

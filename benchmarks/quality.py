@@ -1,8 +1,8 @@
-"""How well each estimator tells right labels from wrong ones, by kind and rate of noise, on real features.
+"""How well each estimator separates right from wrong labels, by kind and rate of noise, on real features.
 
 Estimators that need probabilities or losses get those of a 5-fold logistic regression on the same features
-and given labels. True labels are used to score, never to choose anything. The noise-aware estimator has a
-benchmark of its own, noise_aware.py.
+and given labels. True labels are used for scoring only. The noise-aware estimator has its own benchmark,
+noise_aware.py.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CONFUSED = {
 
 
 def confidences(data: NoisyDataset, seed: int) -> dict[str, tuple[float, np.ndarray]]:
-    """Seconds and confidence of every estimator and peer. The time of shared probabilities is not in it."""
+    """Seconds and confidence of every estimator and peer. Shared probabilities are not included."""
     features, labels = data.features, data.labels
     rows = np.arange(len(labels))
     probabilities = out_of_fold_probabilities(features, labels, data.n_classes, random_state=seed)

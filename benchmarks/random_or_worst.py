@@ -1,8 +1,9 @@
-"""What verified labels do for all others: a hundred drawn at random against the worst suspects.
+"""How verified labels improve the confidences of all others: 100 drawn at random or the worst suspects.
 
-Labels that were confused where the classes overlap, which given labels alone cannot tell from truth, and the
-same with 5% of other mistakes. Calibration error and error of the noise rate among the labels that nobody
-verified, means over the seeds. docs/concepts/what-the-number-means.md shows the table. About two minutes.
+The labels are confused where the classes overlap, which cannot be seen from given labels alone; in a second
+case, 5% of the labels are wrong at random as well. Calibration error and error of the noise rate are computed
+on the labels that were not verified; means over the seeds. docs/concepts/what-the-number-means.md shows the
+table. About two minutes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ N_SAMPLES, SEEDS = 6_000, range(6)
 
 
 def main() -> None:
-    warnings.simplefilter("ignore", LaplaceConfidenceWarning)  # that the noise cannot be told is the point
+    warnings.simplefilter(
+        "ignore", LaplaceConfidenceWarning
+    )  # the noise rate is not identifiable, on purpose
     rows = [row for share in (0.0, 0.05) for row in compared(share)]
     for row in rows:
         print(row)

@@ -1,4 +1,4 @@
-"""Real features to measure on: the embedded digits, CIFAR-10 embeddings and Fashion-MNIST where present."""
+"""Real features for benchmarks: the digits, CIFAR-10 embeddings and Fashion-MNIST where present."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def fashion(
 
 
 def random_relu_layer(pixels: np.ndarray, n_features: int, seed: int = 0) -> np.ndarray:
-    """Features of a fixed random layer: real data, no training."""
+    """Features of a fixed random ReLU layer, without training."""
     width = pixels.shape[1]
     layer = np.random.default_rng(seed).standard_normal((width, n_features)).astype(np.float32)
     return np.maximum(pixels @ layer / np.sqrt(width, dtype=np.float32), 0)
 
 
 def cifar10_embeddings() -> NoisyDataset | Absent:
-    """10,000 CIFAR-10 images through a small ImageNet network that never saw these labels."""
+    """10,000 CIFAR-10 images through a small network trained on ImageNet, without these labels."""
     if not EMBEDDINGS.exists():
         return Absent("CIFAR-10 embeddings", f"a developer's data set, expected at {EMBEDDINGS}")
     with np.load(EMBEDDINGS, allow_pickle=False) as file:
@@ -85,11 +85,11 @@ def quality_sets() -> dict[str, NoisyDataset | Absent]:
 
 
 def present_sets(wanted: Sequence[str] | None = None) -> Iterator[tuple[str, NoisyDataset]]:
-    """The sets by these names (all by default) that are on this machine; says how to get the others."""
+    """The sets by these names (all by default) that are on this machine; prints how to get the others."""
     for name, data in quality_sets().items():
         if wanted is not None and name not in wanted:
             continue
         if isinstance(data, Absent):
-            print(f"{data.name} is not here: {data.advice}")
+            print(f"{data.name} was not found: {data.advice}")
         else:
             yield name, data

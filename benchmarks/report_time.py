@@ -1,4 +1,4 @@
-"""How long the report of a 50,000-sample audit takes beyond the audit itself, and how large it is.
+"""Time to write the report of an audit of 50,000 samples, beyond the audit itself, and its size.
 
 Ten blobs of 64 features with 32 x 32 color images, 20% of the labels wrong.
 """

@@ -1,7 +1,7 @@
-"""How long a review answer takes at 100,000 suspects: decision stored on disk, next suspect shown.
+"""Response times of the review page with 100,000 suspects, from a decision to the next suspect.
 
-A real server answers over a real connection. The audit is made up: 200,000 images of which every second is
-flagged; time depends on the number of suspects, not on how they came about.
+A real server responds over a real connection. The audit is synthetic: 200,000 images of which every second is
+flagged; the times depend on the number of suspects, not on their content.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REPEATS = 200
 
 
 def write_run(folder: Path) -> None:
-    """An audit with 100,000 suspects, as ``write_audit`` would leave it."""
+    """An audit with 100,000 suspects, as ``write_audit`` would write it."""
     rng = np.random.default_rng(0)
     images = folder / "images"
     images.mkdir(parents=True)
@@ -88,15 +88,15 @@ def write_run(folder: Path) -> None:
 
 
 class Client:
-    """The page, as far as time matters."""
+    """Sends the requests of the page and measures their time."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port)
         self._cookie = ""
-        self.ask("GET", "/")
+        self.request("GET", "/")
 
-    def ask(self, method: str, path: str, body: Any = None) -> tuple[float, Any]:
-        """Milliseconds until the whole answer is there, and the answer."""
+    def request(self, method: str, path: str, body: Any = None) -> tuple[float, Any]:
+        """Milliseconds until the whole response has arrived, and its content."""
         start = time.perf_counter()
         headers = {"Cookie": self._cookie, "Content-Type": "application/json"}
         self._connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -111,29 +111,29 @@ class Client:
 
 
 def measure(client: Client) -> dict[str, list[float]]:
-    """Milliseconds of everything a person does, many times each."""
+    """Milliseconds of everything a reviewer does, many times each."""
     times: dict[str, list[float]] = {name: [] for name in ("decide", "new picture", "kept picture")}
     for view in ("worst", "random"):
         queue = {"view": view}
-        _, answer = client.ask("POST", "/api/next", queue)
+        _, answer = client.request("POST", "/api/next", queue)
         for number in range(REPEATS):
             sample = answer["sample"]
             body = {"row": sample["row"], "verdict": ("keep", "suggestion")[number % 2], "version": 0}
-            spent, answer = client.ask("POST", "/api/decisions", body | {"who": "me", "queue": queue})
+            spent, answer = client.request("POST", "/api/decisions", body | {"who": "me", "queue": queue})
             times["decide"].append(spent)
             for kind in ("new picture", "kept picture"):
-                times[kind].append(client.ask("GET", f"/picture/large/{answer['sample']['row']}")[0])
+                times[kind].append(client.request("GET", f"/picture/large/{answer['sample']['row']}")[0])
     searched = {"view": "worst", "search": "12345"}
-    times["first search"] = [client.ask("POST", "/api/next", searched)[0]]
-    asked: list[tuple[str, str, str, Any]] = [
+    times["first search"] = [client.request("POST", "/api/next", searched)[0]]
+    requests: list[tuple[str, str, str, Any]] = [
         ("search again", "POST", "/api/next", searched),
         ("grid of 50", "POST", "/api/grid?page=900", {"view": "worst"}),
         ("one pair", "POST", "/api/next", {"view": "worst", "given": 3, "suggested": 4}),
         ("list of pairs", "GET", "/api/pairs", None),
         ("bulk preview", "GET", "/api/bulk?given=3&suggested=4&min_probability=0.6", None),
     ]
-    for name, method, path, body in asked:
-        times[name] = [client.ask(method, path, body)[0] for _ in range(30)]
+    for name, method, path, body in requests:
+        times[name] = [client.request(method, path, body)[0] for _ in range(30)]
     return times
 
 

@@ -1,7 +1,7 @@
-"""How long one estimate takes at 50,000 x 512, k=50, 10 classes: ours, the reference way, and the peers.
+"""Time of one estimate at 50,000 x 512, k=50, 10 classes: this package, the paper's way, and the peers.
 
-The reference way is the paper's: exact faiss on all features and one scipy conjugate gradient a class. Ours
-is also compared with the exact answer on the same (reduced) features: speed is not bought with errors.
+The reference way is the paper's: exact faiss on all features and one scipy conjugate gradient per class. The
+result of this package is also compared with the exact one on the same (reduced) features.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ K, ALPHA, COMPONENTS = 50, 0.99, 64
 
 
 def reference_way(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Exact search, scipy symmetrisation, one scipy CG (tolerance 1e-3, 30 iterations) a class."""
+    """Exact search, scipy symmetrization, one scipy CG (tolerance 1e-3, 30 iterations) per class."""
     n, n_classes = len(labels), int(labels.max()) + 1
     unit = features.copy()
     faiss.normalize_L2(unit)
@@ -75,7 +75,7 @@ def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     clean = fashion(options.n)
     if isinstance(clean, Absent):
-        raise SystemExit(f"{clean.name} is not here: {clean.advice}")
+        raise SystemExit(f"{clean.name} was not found: {clean.advice}")
     data = add_noise(clean, "symmetric", 0.5, random_state=0)
     features, labels = data.features, data.labels
     faiss.omp_set_num_threads(available_cores())

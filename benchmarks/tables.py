@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md from the results that the other scripts left in benchmarks/results."""
+"""Write docs/benchmarks.md from the results that the other scripts wrote to benchmarks/results."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def speed(result: dict[str, Any]) -> str:
     return (
         f"## Speed: one estimate at {n:,} x {result['settings']['d']}\n\n"
         "The reference way is the paper's: exact faiss plus one scipy conjugate gradient per class. Spearman "
-        "compares our confidences with the exact answer on the same (reduced) features. Ours is the best of "
-        "3 runs, the others ran once.\n\n"
+        "compares the confidences of this package with the exact ones on the same (reduced) features. This "
+        "package is the best of 3 runs; the others ran once.\n\n"
         + table(["", "seconds", "against the reference way", "recall", "Spearman"], rows)
         + "\n"
         + measured_on(result, *PEERS)
@@ -72,7 +72,7 @@ def growth(result: dict[str, Any]) -> str:
 def quality(result: dict[str, Any]) -> str:
     rows = result["rows"]
     parts = [
-        "## Quality: telling right labels from wrong ones\n\n"
+        "## Quality: separating right from wrong labels\n\n"
         f"Mean of seeds {result['settings']['seeds']}. Estimators on probabilities or losses get those of a "
         "5-fold logistic regression on the same features. `laplace` is the paper's fixed setting, k=50 and "
         "alpha=0.99.\n"
@@ -104,12 +104,12 @@ def quality(result: dict[str, Any]) -> str:
 
 
 def training() -> str:
-    """All about training that was measured."""
-    told = {
+    """The section about training, as far as it was measured."""
+    sections = {
         "training_digits": (
             "Digits, small CNN",
-            "1,437 of scikit-learn's digits to train on, 360 to test. The settings were tried on test "
-            "accuracy, so they show what the method can do, not a fair comparison.",
+            "1,437 of scikit-learn's digits to train on, 360 to test. The settings were chosen by test "
+            "accuracy, so this shows what the method can reach, and is not a fair comparison.",
         ),
         "training_embeddings": (
             "CIFAR-10 embeddings, MLP",
@@ -120,16 +120,16 @@ def training() -> str:
             "Fashion-MNIST, small CNN",
             "10,000 images to train on, 10,000 to test; the presets `fashion-small` and, for asymmetric "
             "noise, `fashion-small-asymmetric`, in bfloat16. Cross-entropy makes as many passes; on weak "
-            "views it sees the same crops and flips. The processor was shared with other runs, so that "
+            "views it sees the same crops and flips. The processor was shared with other runs, so the "
             "seconds are too long.",
         ),
     }
     parts = [
         "## Training on noisy labels\n\n"
-        "Test accuracy in percent. Nothing was chosen by it in a run: the round is chosen by held-out given "
+        "Test accuracy in percent. No run uses it to choose anything: the round is chosen by held-out given "
         "labels. The paper's sizes (CIFAR, Mini-WebVision) were not run.\n"
     ]
-    parts += [accuracies(*told[name], result) for name in told if (result := read(name))]
+    parts += [accuracies(*sections[name], result) for name in sections if (result := read(name))]
     if costs := [
         result for path in sorted(RESULTS.glob("training_overhead_*.json")) if (result := read(path.stem))
     ]:

@@ -1,4 +1,4 @@
-"""The tables of the noise-aware estimator: against the peers, and what only it can tell."""
+"""The tables of the noise-aware estimator: compared with its peers, and the outputs that only it has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TITLES: dict[str, tuple[str, Callable[..., float]]] = {
     "auroc": ("AUROC of the confidence", max),
     "average_precision": ("Average precision of finding wrong labels", max),
     "calibration_error": ("Calibration error (15 bins; lower is better)", min),
-    "label_accuracy": ("Share of right labels after taking the most probable class", max),
+    "label_accuracy": ("Share of right labels after choosing the most probable class", max),
 }
 
 
@@ -23,8 +23,9 @@ def noise_aware(result: dict[str, Any]) -> str:
         "## The noise-aware estimator against its peers\n\n"
         "Means over the seeds. Peers that need probabilities get those of a 5-fold regularized regression on "
         "half-whitened features, whose penalty was chosen by held-out given labels; `features (cleanlab)` is "
-        "Datalab's. In the ambiguity cells people confuse classes as a weak model would: given labels alone "
-        "cannot tell that from truth. The estimator was developed on the CIFAR-10 embeddings.\n",
+        "Datalab's. In the ambiguity cells, labels are drawn from a weak model, as if people confused "
+        "similar classes: given labels alone do not show this. The estimator was developed on the CIFAR-10 "
+        "embeddings.\n",
         result,
     )
 

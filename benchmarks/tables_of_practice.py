@@ -1,4 +1,4 @@
-"""The tables of what surrounds an estimate: many classes, automatic settings, other flaws, the pages."""
+"""The tables of many classes, automatic settings, data issues, the report and the review page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def many_classes(result: dict[str, Any]) -> str:
     head = ["classes x samples", "noise", "", "AUROC", "average precision", "calibration error", "s", "GiB"]
     return (
         "## Many classes\n\n"
-        '"mixture" is synthetic and suits our probe for many classes; "parts" are CIFAR-10 embeddings with '
+        '"mixture" is synthetic and favors our probe for many classes; "parts" are CIFAR-10 embeddings with '
         "made-up classes. The peer is cleanlab on `cross_val_predict(LogisticRegression())`.\n\n"
         + table(head, body)
         + "\n"
@@ -74,7 +74,7 @@ def report_time(result: dict[str, Any]) -> str:
     return (
         "## The report\n\n"
         f"Of an audit of {result['n_samples']:,} samples: written in {result['report_seconds']:.1f} s, "
-        f"{result['report_megabytes']:.1f} MB, beside {result['audit_seconds']:.0f} s for the audit and "
+        f"{result['report_megabytes']:.1f} MB, besides {result['audit_seconds']:.0f} s for the audit and "
         f"{result['writing_seconds']:.0f} s for its folder.\n\n" + measured_on(result)
     )
 
@@ -86,8 +86,8 @@ def review_latency(result: dict[str, Any]) -> str:
     ]
     return (
         f"## The review page at {result['n_suspects']:,} suspects\n\n"
-        "Milliseconds until the answer is there; a decision counts when it is on the disk and the next "
-        "suspect is known.\n\n"
+        "Milliseconds until the response has arrived; that to a decision is sent when it is on disk, and "
+        "includes the next suspect.\n\n"
         + table(["", "median", "99th percentile", "longest"], body)
         + "\n"
         + measured_on(result)

@@ -1,4 +1,4 @@
-"""The tables of training: accuracies, what a round costs, and what an interruption changes."""
+"""The tables of training: accuracies, the cost of a round, and resuming after an interruption."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ NAMES = {
     "cross_entropy": "cross-entropy",
     "cross_entropy_weak_views": "cross-entropy on weak views",
     "laplace_one_network": "LaplaceConfidence, one network",
-    "laplace_loss_mixture": "LaplaceConfidence, loss mixture in place of the graph",
-    "laplace_noise_aware": "LaplaceConfidence, noise-aware estimator in place of the paper's",
-    "laplace_paper_estimator": "LaplaceConfidence, the paper's estimator in place of the noise-aware",
+    "laplace_loss_mixture": "LaplaceConfidence, loss mixture instead of the graph",
+    "laplace_noise_aware": "LaplaceConfidence, noise-aware estimator instead of the paper's",
+    "laplace_paper_estimator": "LaplaceConfidence, the paper's estimator instead of the noise-aware one",
     "paper": "the same, confidences from the peer network, as in the paper",
     "paper_one_network": "as in the paper, one network",
-    "paper_loss_mixture": "as in the paper, loss mixture in place of the graph",
-    "paper_noise_aware": "as in the paper, noise-aware estimator in place of its own",
+    "paper_loss_mixture": "as in the paper, loss mixture instead of the graph",
+    "paper_noise_aware": "as in the paper, noise-aware estimator instead of its own",
     "dividemix": "DivideMix",
-    "co_teaching": "Co-teaching (told the noise rate)",
+    "co_teaching": "Co-teaching (given the noise rate)",
 }
 
 
 def accuracies(title: str, about: str, result: dict[str, Any]) -> str:
-    """Mean and standard deviation over the seeds of the last rounds; best and chosen round beside it."""
+    """Mean and standard deviation over the seeds of the last rounds; with the best and the chosen round."""
     rows = result["rows"]
     parts = [f"### {title}\n\n{about}\n"]
     for cell in dict.fromkeys((row["noise"], row["rate"]) for row in rows):
@@ -50,7 +50,7 @@ def accuracies(title: str, about: str, result: dict[str, Any]) -> str:
 
 
 def _spread(runs: list[dict[str, Any]]) -> str:
-    """Standard deviation over the seeds, nothing where there is one."""
+    """Standard deviation over the seeds, empty for one seed."""
     return f" ± {100 * statistics.stdev(run['last'] for run in runs):.1f}" if len(runs) > 1 else ""
 
 
@@ -68,10 +68,10 @@ def overhead(results: list[dict[str, Any]]) -> str:
     ]
     return (
         "### What a round costs\n\n"
-        "A round as users get it (feature extraction, graph, solve, augmentation, selection, logging, "
+        "A round as users run it (feature extraction, graph, solve, augmentation, selection, logging, "
         "checkpoint) against the bare forward and backward passes it consists of, on batches that are ready; "
-        "both take turns in one run.\n\n"
-        + table(["network", "images", "threads", "seconds a round", "bare passes", "ratio"], body)
+        "both alternate in one run.\n\n"
+        + table(["network", "images", "threads", "seconds per round", "bare passes", "ratio"], body)
         + "\n"
         + measured_on(results[0], "torch")
     )

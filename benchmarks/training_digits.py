@@ -1,9 +1,9 @@
-"""How well a small CNN learns digits most of whose labels are wrong: this package's methods under one loop.
+"""Test accuracy of a small CNN on digits with many wrong labels: the methods of this package.
 
     python benchmarks/training_digits.py [--seeds 0 1 2] [--variants laplace cross_entropy] [--cells 0 1]
 
-Digits of scikit-learn, 80/20 split, symmetric noise. The settings were found by trying a few on the test part
-of seed 0, so "held out" is not quite true of it; those of the other seeds' splits overlap with it.
+Digits of scikit-learn, 80/20 split, symmetric noise. The settings were chosen by the test accuracy of seed 0,
+whose test part is therefore not held out; the test parts of the other seeds overlap with it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PASSES = WARMUP + 2 * (ROUNDS - WARMUP)
 COMMON: dict[str, Any] = {
     "network": "small_cnn",
     "weak": WeakAugment(padding=1, flip=False),
-    "strong": RandAugment(n_operations=1, cutout=None),  # 64 pixels bear no more
+    "strong": RandAugment(n_operations=1, cutout=None),  # more would make 64 pixels unrecognizable
     "batch_size": 64,
     "learning_rate": 0.05,
     "learning_rate_drops": (0.75,),
@@ -46,7 +46,7 @@ def split(seed: int) -> tuple[NoisyDataset, NoisyDataset]:
 
 
 def co_teaching(cell: Cell) -> Settings:
-    # It needs the share of wrong labels: a tenth of those drawn anew happen to be correct.
+    # It needs the share of wrong labels: a tenth of the labels drawn at random happen to be correct.
     return PLAIN | {"method": CoTeaching(forget_rate=cell[1] * 0.9)}
 
 

@@ -1,10 +1,10 @@
-"""How well an MLP on frozen embeddings learns from noisy labels: the preset ``embeddings-mlp``.
+"""Test accuracy of an MLP on frozen embeddings with noisy labels: the preset ``embeddings-mlp``.
 
     python benchmarks/training_embeddings.py [--seeds 0 1 2] [--variants laplace cross_entropy] [--cells 0 1]
 
-CIFAR-10 embeddings (10,000 + 2,000) of a network that never saw these labels. Every network makes 28 passes
+CIFAR-10 embeddings (10,000 + 2,000) of a network trained without these labels. Every network makes 28 passes
 over the data. "laplace" is the preset, whose confidences come from the embeddings themselves; the "paper"
-variants, alike in all else, take them from the peer network, as the paper does.
+variants, otherwise the same, use confidences from the peer network, as the paper does.
 """
 
 from __future__ import annotations

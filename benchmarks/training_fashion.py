@@ -2,10 +2,10 @@
 
     python benchmarks/training_fashion.py [--seeds 0 1 2] [--variants laplace cross_entropy] [--cells 0 1 2]
 
-The first 10,000 training images, noise put into their labels; the test images are the official 10,000.
-Cross-entropy makes as many passes as each network of ours: plain, as it is usually meant, and on the same
-weak views (crops and flips), which by themselves keep so small a network from memorizing. All run in
-bfloat16, which halves the time on processors that have it; the preset itself says float32.
+The first 10,000 training images, with noise added to their labels; the test images are the official 10,000.
+Cross-entropy makes as many passes as each network of ours: without augmentation, and on the same weak views
+(crops and flips), which alone keep such a small network from memorizing labels. All run in bfloat16, which
+halves the time on processors that have it; the preset itself uses float32.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ N_TRAIN = 10_000
 def split(seed: int) -> tuple[NoisyDataset, NoisyDataset]:
     train, test = fashion(N_TRAIN, n_features=None), fashion(10_000, n_features=None, part="t10k")
     if isinstance(train, Absent) or isinstance(test, Absent):
-        raise SystemExit("Fashion-MNIST is not here: apt-get install dataset-fashion-mnist")
+        raise SystemExit("Fashion-MNIST was not found: apt-get install dataset-fashion-mnist")
     return train, test
 
 

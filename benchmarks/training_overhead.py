@@ -1,11 +1,11 @@
-"""What a round costs beside the bare forward and backward passes it consists of.
+"""The cost of a round, compared with the bare forward and backward passes it consists of.
 
     python benchmarks/training_overhead.py [--network small_cnn] [--samples 2000]
 
-One run measures both: rounds of the method "laplace" as users get them (feature extraction, graph, solve,
+One run measures both: rounds of the method "laplace" as users run them (feature extraction, graph, solve,
 augmentation, selection, logging and checkpoints included), and the same number of passes with the same
 networks over the same batches, already augmented and on the device, and nothing else. Rounds of both kinds
-take turns, so that whatever else the machine does hits both alike.
+alternate, so that other work on the machine affects both alike.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def images(n: int) -> tuple[Any, Any]:
 
 
 class BarePasses:
-    """The forward and backward passes of one round, on batches that are ready."""
+    """The forward and backward passes of one round, on prepared batches."""
 
     def __init__(self, networks: list[torch.nn.Module], n_train: int, n_validation: int) -> None:
         self.networks = networks

@@ -1,9 +1,9 @@
-"""Does a run that is killed again and again end with the very bits of one that never was?
+"""Whether a run that is killed repeatedly ends with exactly the weights of an uninterrupted one.
 
     python benchmarks/training_resume.py --kills 20
 
-Trains a small CNN on noisy digits once without interruption, then again while a SIGKILL comes at random
-moments and the run is started anew each time, and compares every weight, confidence and metric.
+Trains a small CNN on noisy digits once without interruption, then again while it is killed with SIGKILL at
+random moments and restarted each time, and compares every weight, confidence and metric.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def train(folder: Path, n_samples: int, rounds: int) -> None:
 
 
 def start(folder: Path, n_samples: int, rounds: int) -> multiprocessing.process.BaseProcess:
-    # Forked before anything was computed, so that every start costs milliseconds, not the imports.
+    # Forked before anything was computed, so that a start takes milliseconds: the imports are done.
     process = multiprocessing.get_context("fork").Process(target=train, args=(folder, n_samples, rounds))
     process.start()
     return process

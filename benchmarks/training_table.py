@@ -1,7 +1,7 @@
-"""One table of training runs: variants x noise x seeds under one loop, each run kept as soon as it is over.
+"""A table of training runs: variants x noise x seeds, each run stored as soon as it is finished.
 
-Accuracies are on a clean test part, which nothing is chosen by: the mean over the last 10 rounds, the best
-round (which nobody could have known), and the round that held-out given labels chose.
+Accuracies are on a clean test part, which is not used to choose anything: the mean over the last 10 rounds,
+the best round (known only afterwards), and the round chosen by held-out given labels.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TrainingTable:
     split: Callable[[int], tuple[NoisyDataset, NoisyDataset]]
     cells: tuple[Cell, ...]
     variants: Mapping[str, Callable[[Cell], Settings]]
-    facts: Mapping[str, Any]  # sizes that a reader of the table wants to know
+    facts: Mapping[str, Any]  # sizes, stored with the results
     confused: Mapping[str, str] | None = None  # classes that asymmetric noise turns into others
 
     def measure(self, variant: str, cell: Cell, seed: int) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class TrainingTable:
                     key = {"method": variant, "noise": cell[0], "rate": cell[1], "seed": seed}
                     if not any(key.items() <= row.items() for row in self._rows()):
                         row = key | self.measure(variant, cell, seed)
-                        # Read again: another part of the table may have been measured meanwhile.
+                        # Read again: another part of the table may have been measured in the meantime.
                         save(self.name, {**self.facts, "rows": [*self._rows(), row]})
                 _show(variant, cell, self._rows())
 

@@ -44,7 +44,7 @@ def audited_pictures() -> AuditResult:
 def test_labels_and_texts_stay_text() -> None:
     page = Page(audited_texts()._repr_html_())
     assert {tag for tag, _ in page.tags} & {"script", "img", "link"} == set()
-    assert "9 of 90 labels (10.0%) are flagged" in page.text
+    assert "9 of 90 labels (10.0%) look wrong" in page.text
     assert "estimated share of wrong labels" in page.text
     assert "<b>bold</b>" in page.text
     assert "<script>" in page.text
@@ -80,7 +80,7 @@ def test_the_noise_rate_is_shown_with_its_bracket() -> None:
 def test_an_audit_without_suspects() -> None:
     features, _, true = noisy_blobs()
     page = Page(find_label_issues(true, features, **SETTINGS)._repr_html_())
-    assert "None of 90 labels is flagged" in page.text
+    assert "None of 90 labels looks wrong" in page.text
     assert "Most confused classes" not in page.text
 
 

@@ -214,7 +214,7 @@ GRAPH = sparse.csr_array(np.ones((40, 40)))
         ({"estimator": "magic"}, ["'estimator'", "'magic'", "'knn-vote'"]),
         ({"estimator": LaplaceConfidence}, ["'estimator'", "a name or a confidence estimator"]),
         ({"estimator": 5}, ["'estimator'", "5"]),
-        ({"alpha": 0.5}, ["'alpha'", "'noise-aware'", "name the estimator: 'laplace'"]),
+        ({"alpha": 0.5}, ["'alpha'", "'noise-aware'", "It is a setting of 'laplace'"]),
         ({"target_precision": 1.5}, ["'target_precision'", "below 1", "1.5"]),
         ({"target_precision": 0.9, "threshold": 0.5}, ["'target_precision'", "'threshold'"]),
         ({"target_precision": 0.9, "estimator": "laplace"}, ["'target_precision'", "'laplace'"]),

@@ -174,7 +174,7 @@ def test_from_the_first_key_to_the_export(
     # The server is killed: the page says that nothing was stored, and goes on when it is back.
     servers[0].kill()
     page.press("k")
-    page.wait(lambda: "does not answer" in page.text("toast"))
+    page.wait(lambda: "is not responding" in page.text("toast"))
     servers.append(Server(read_audit(run.folder), servers[0].port))
     page.open()  # a reload
     assert page.row() == samples.suspects[11]

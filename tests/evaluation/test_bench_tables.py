@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from laplaceconfidence.evaluation.grid import Cell, Outcome
 from laplaceconfidence.evaluation.table_formats import as_csv, as_latex, as_markdown
-from laplaceconfidence.evaluation.tables import METRICS, Table, build_tables, summarize, verdict
+from laplaceconfidence.evaluation.tables import METRICS, Table, build_tables, leader_sentence, summarize
 
 NOISES = ("symmetric:0.2", "asymmetric:0.4")
 
@@ -77,7 +77,7 @@ def test_nothing_is_summarized_as_nothing() -> None:
     assert summarize([]) is None
     assert summarize([float("nan")]) is None
     table = tables_of([])["auroc"]
-    assert verdict(table) == "There is nothing to compare yet."
+    assert leader_sentence(table) == "There is nothing to compare yet."
     assert as_csv([table]).count("\n") == 1
     assert "–" in as_markdown([table])
 
@@ -98,7 +98,7 @@ def test_the_verdict_names_who_leads_most_often(values: dict[str, tuple[float, f
         for name, own in values.items()
         for noise, value in zip(NOISES, own, strict=True)
     ]
-    assert verdict(tables_of(outcomes, tuple(values))["auroc"]) == said
+    assert leader_sentence(tables_of(outcomes, tuple(values))["auroc"]) == said
 
 
 def test_csv_holds_every_digit() -> None:

@@ -117,7 +117,7 @@ def test_missing_pictures_leave_a_note(make_run: MakeRun, tmp_path: Path) -> Non
         path.unlink()
     _, page = page_of(write_report(run.folder).path)
     text = "".join(page.texts)
-    assert "90 pictures were moved or deleted" in text
+    assert "90 image files were moved or deleted" in text
     assert "picture not found" in text
 
 

@@ -44,7 +44,8 @@ def folder(tmp_path: Path) -> Path:
     predicted.head(30).to_parquet(run / "test_predictions.parquet")
     refined = {"id": ids, "given_label": NAMES[given], "refined_label": NAMES[true], "confidence": 0.5}
     pd.DataFrame(refined).to_parquet(run / "refined_labels.parquet")
-    (run / "summary.json").write_text(json.dumps({"rounds": 3, "test_accuracy_of_chosen_round": 0.6}))
+    summary = {"rounds": 3, "chosen_round": 2, "test_accuracy_of_chosen_round": 0.6}
+    (run / "summary.json").write_text(json.dumps(summary))
     return run
 
 
@@ -85,7 +86,7 @@ def test_kept_features_add_maps_of_plain_and_robust_training(folder: Path, tmp_p
     keep_features(folder, "after-training", rounds=3)
     html = write_report(folder, figures=tmp_path / "figures").path.read_text(encoding="utf-8")
     assert (tmp_path / "figures" / "features.pdf").is_file()
-    assert f"t-SNE maps of {N} samples, after plain warm-up (1 round) and after training" in html
+    assert f"t-SNE maps of {N} samples, after the warm-up (1 round) and after training" in html
     assert "after training on the given labels only" in html
 
 

@@ -2,7 +2,7 @@
 
 import threading
 
-from laplaceconfidence.review.server import PicturePrefetcher
+from laplaceconfidence.review.picture_prefetcher import PicturePrefetcher
 
 
 class Maker:

@@ -10,7 +10,8 @@ from laplaceconfidence.cli.app import app
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records import read_audit
 from laplaceconfidence.records.sample_arrays import SampleArrays
-from laplaceconfidence.review.session import ReviewSession, review_outcome
+from laplaceconfidence.review.outcome import review_outcome
+from laplaceconfidence.review.session import ReviewSession
 
 
 @pytest.mark.parametrize("settings", [["--estimator", "laplace", "--alpha", "0.9"], []])

@@ -1,8 +1,7 @@
-"""The nearest other samples of every sample: what outliers and copies are recognized by.
+"""The nearest other samples of every sample, from which outliers and copies are found.
 
-Candidates are the neighbors that the confidence estimator used, where it used enough of them, so that an
-audit searches once. Their distances are computed anew, between the features scaled to unit length, in full
-precision.
+If the confidence estimator used enough neighbors, the nearest samples are selected among them and nothing is
+searched again. Their distances are computed between the features scaled to unit length, in full precision.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from laplaceconfidence.graph.neighborhood import Neighborhood
 from laplaceconfidence.graph.neighbors import find_neighbors
 
 NONE = -1  # in place of a row, where there is none
-N_CLOSEST = 10  # nearest samples that are kept; a set of copies should be smaller than this
-N_CANDIDATES = 50  # neighbors of the estimator that are measured: with 20 some copies are lost, with 50 none
+N_CLOSEST = 10  # nearest samples that are kept; larger sets of copies may be missed in part
+N_CANDIDATES = 50  # neighbors of the estimator that are measured; with 20, some copies are missed
 FEWEST_CANDIDATES = 30  # of a sample, where the estimator compared other coordinates than the features
-LARGEST_SHARE = 0.7  # of the reach, at which a pair may still be called copies, however improbable it is
+LARGEST_SHARE = 0.7  # of the reach, beyond which no pair is flagged as copies, however improbable it is
 CHANCE_OF_COPY = 5e-4  # probability that a sample looks like a copy of another and is none
 
 
@@ -140,7 +139,7 @@ def most_similar(similarities: sparse.csr_array, n_neighbors: int) -> tuple[IntA
     lengths = np.diff(similarities.indptr)
     n_neighbors = min(n_neighbors, int(lengths.max(initial=1)))
     row_of = np.repeat(np.arange(n), lengths)
-    # Sorted by row, then by falling value, as one number: several times faster than by two keys.
+    # Sorted by row, then by decreasing value, as one number: several times faster than by two keys.
     order = np.argsort(row_of - similarities.data / (2 * max(float(similarities.data.max(initial=0)), 1e-30)))
     rank = np.arange(len(order)) - np.repeat(similarities.indptr[:-1], lengths)
     kept = rank < n_neighbors
@@ -179,10 +178,20 @@ def distances_to(unit_queries: FloatArray, unit_points: FloatArray, indices: Int
 
 
 def intrinsic_dimension(distances: FloatArray) -> float:
-    """Estimate the dimension of the data from the growth of distances with rank; infinite without any.
+    """Estimate the dimension of the data from how distances grow with rank.
 
     Among points spread evenly over m dimensions, log(d_r / d_j) is (H_{r-1} - H_{j-1}) / m on average, with H
-    the harmonic numbers. The nearest half of the ranks is left out: that is where copies are.
+    the harmonic numbers. The nearest half of the ranks is left out, as copies are there.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n, r)
+        Distances of every sample to its nearest others, the nearest first.
+
+    Returns
+    -------
+    float
+        Infinite where it cannot be estimated.
     """
     r = distances.shape[1]
     first = max(1, r // 2)  # rank of the first distance that is used
@@ -198,10 +207,20 @@ def intrinsic_dimension(distances: FloatArray) -> float:
 
 
 def copy_share(closest: Closest) -> float:
-    """The share of its reach within which a sample has no other by chance: nearer ones are copies.
+    """Compute the share of a sample's reach within which there is no other sample by chance.
 
     In m dimensions, one of r neighbors lies within a share c of the r-th one's distance with a probability
     of about (r - 1) c^m, whatever the density is there.
+
+    Parameters
+    ----------
+    closest : Closest
+        The nearest other samples of every sample.
+
+    Returns
+    -------
+    float
+        Between 0 and ``LARGEST_SHARE``; pairs within this share of their reach are copies.
     """
     r = closest.distances.shape[1]
     if r < 2:

@@ -43,6 +43,9 @@ class Corrections:
     def __len__(self) -> int:
         return len(self.trail)
 
+    def __repr__(self) -> str:
+        return f"Corrections({len(self)} of {len(self.dataset)} labels changed)"
+
 
 def accepted_suggestions(
     *,
@@ -53,7 +56,7 @@ def accepted_suggestions(
     min_probability: float = 0.0,
     fill_missing: bool = False,
 ) -> BoolArray:
-    """Which suggestions take the place of the given labels.
+    """Select the suggestions that replace the given labels.
 
     Parameters
     ----------
@@ -78,7 +81,7 @@ def accepted_suggestions(
 
 
 def correct(result: AuditResult, *, min_probability: float = 0.0, fill_missing: bool = False) -> Corrections:
-    """Replace every flagged label by the suggested one.
+    """Replace every flagged label with the suggested one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Issues of a data set other than wrong labels: outliers, copies, and copies of the samples of a test set."""
+"""Issues of a data set other than wrong labels: outliers, copies, and samples that are also in a test set."""
 
 from __future__ import annotations
 
@@ -19,14 +19,27 @@ from laplaceconfidence.graph.neighbors import SEARCHES
 from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import must_be
 
-FEWEST_SAMPLES = 20  # below, there are too few to say what is usual
+FEWEST_SAMPLES = 20  # with fewer, nothing is flagged as an outlier
 LIMIT = 2.5  # in steps from the median to the ninth decile; about 3.2 standard deviations of a normal
 LOCAL_SHARES = (0.0, 0.5, 1.0)  # how much of the neighbors' distances is subtracted from a sample's own
 MANY_TIES = np.log(2) / LIMIT  # where nine tenths are equally far, twice as far is unusual
 
 
 def check_test_set(dataset: NoisyDataset, test: Any) -> None:
-    """Raise unless the samples of ``test`` can be compared with those of ``dataset``."""
+    """Raise unless a test set can be compared with a data set.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The audited data set.
+    test : NoisyDataset or None
+        The test set, if there is one.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``test`` is not a data set, or if their features differ in number or are missing.
+    """
     if test is None:
         return
     if not isinstance(test, NoisyDataset):
@@ -53,7 +66,7 @@ def data_issues(
     dataset : NoisyDataset
         The audited data set.
     neighborhood : Neighborhood or None
-        The neighbors that the estimator found by the features; if they are enough, no search is made.
+        The neighbors that the estimator found by the features; if there are enough, none are searched.
     test : NoisyDataset or None
         Another set whose samples should not be in this one.
     settings : mapping
@@ -113,12 +126,21 @@ class Outliers:
 
 
 def find_outliers(closest: Closest) -> Outliers:
-    """Compare the distance of each sample to its nearest others with the same distance of all samples.
+    """Find samples whose nearest others are unusually far away.
 
-    The logarithm of the reach is taken as it is, minus half, and minus all of the logarithm of the mean reach
-    of the neighbors, as data may be dense in one region and sparse in another. Each is scaled such that the
-    median is 0 and the ninth decile is 1, on which up to a tenth of outliers has no influence; the largest of
-    the three counts.
+    Three numbers are compared with those of all samples: the logarithm of the reach, and the same minus half
+    and minus all of the logarithm of the mean reach of the neighbors, as data may be dense in one region and
+    sparse in another. Each is scaled such that the median is 0 and the ninth decile is 1, on which up to a
+    tenth of outliers has no influence; the largest of the three is used.
+
+    Parameters
+    ----------
+    closest : Closest
+        The nearest other samples of every sample.
+
+    Returns
+    -------
+    Outliers
     """
     reach = closest.reach
     known = reach > 0  # where it is 0, all of the nearest are copies

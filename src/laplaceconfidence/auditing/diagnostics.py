@@ -1,7 +1,7 @@
-"""What is reported about how a result was computed: by the estimator itself, and by the installed packages.
+"""How a result was computed: what the estimator reports about its fit, and the installed packages.
 
-``ConfidenceEstimator`` says what every estimator must provide. Everything here is optional, and this module
-is the only one that knows the names of the fitted attributes.
+``ConfidenceEstimator`` defines what every estimator must provide. The fitted attributes here are optional;
+they are read in no other module of auditing, records, report, review and export.
 """
 
 from __future__ import annotations
@@ -21,7 +21,17 @@ class EstimatesPrecision(Protocol):
     """An estimator whose confidences are calibrated, so that a precision can be requested."""
 
     def threshold_for(self, precision: float = 0.95) -> float:
-        """The confidence below which this share of the labels is expected to be wrong."""
+        """Return the confidence below which this share of the labels is expected to be wrong.
+
+        Parameters
+        ----------
+        precision : float, default=0.95
+            Expected share of wrong labels among those below the threshold.
+
+        Returns
+        -------
+        float
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +72,17 @@ class FitDiagnostics:
 
 
 def fit_diagnostics(estimator: ConfidenceEstimator) -> FitDiagnostics:
-    """Collect what a fitted estimator reports about its fit."""
+    """Collect what a fitted estimator reports about its fit.
+
+    Parameters
+    ----------
+    estimator : ConfidenceEstimator
+        Fitted.
+
+    Returns
+    -------
+    FitDiagnostics
+    """
     # RefinedCrossEntropy solves on a graph by a LaplaceConfidence of its own.
     solver = getattr(estimator, "laplace_", estimator)
 
@@ -88,12 +108,29 @@ def fit_diagnostics(estimator: ConfidenceEstimator) -> FitDiagnostics:
 
 
 def estimator_settings(estimator: Any) -> dict[str, Any]:
-    """The parameters of an estimator; none for one that does not follow scikit-learn's ``get_params``."""
+    """Return the parameters of an estimator.
+
+    Parameters
+    ----------
+    estimator : ConfidenceEstimator
+        Fitted or not.
+
+    Returns
+    -------
+    dict of str to object
+        Empty for an estimator without scikit-learn's ``get_params``.
+    """
     return dict(estimator.get_params()) if hasattr(estimator, "get_params") else {}
 
 
 def installed_versions() -> dict[str, str]:
-    """Versions of Python, of this package, and of the packages that its numbers depend on."""
+    """Return the versions of Python, of this package, and of the packages that its numbers depend on.
+
+    Returns
+    -------
+    dict of str to str
+        By name; "unknown" for a package without metadata.
+    """
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:

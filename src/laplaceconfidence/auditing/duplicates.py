@@ -1,17 +1,15 @@
 """Samples that are there more than once: copies within a data set, and copies of the samples of another set.
 
 The reach of a sample is its distance to the last of its nearest others. Whether a pair are copies depends on
-their distance as a share of their reach: this means the same in dense and in sparse regions. Equal rows are
-found by their hashes, even if a search missed them.
+their distance as a share of their reach: the same rule then applies in dense and in sparse regions. Equal
+rows are found by their hashes, even if a search missed them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
@@ -24,6 +22,7 @@ from laplaceconfidence.auditing.closeness import (
     copy_share,
     distances_to,
 )
+from laplaceconfidence.auditing.equal_rows import groups_of_equal_rows, pairs_across, pairs_within
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.features.scale import unit_length
 from laplaceconfidence.graph.neighbors import nearest_among
@@ -64,21 +63,29 @@ class Leakage:
         Whether the sample has a copy in the other set.
     copy_of : ndarray of shape (n,)
         Row of that copy in the other set, -1 where there is none.
-    other_copy_of : ndarray of shape (m,)
-        For the samples of the other set: row of the nearest copy in this one, or -1.
     """
 
     scores: FloatArray
     flagged: BoolArray
     copy_of: IntArray
-    other_copy_of: IntArray
 
 
 def find_near_duplicates(features: FloatArray, closest: Closest) -> NearDuplicates:
-    """Find pairs that are far nearer to each other than both are to their neighbors.
+    """Find pairs of samples that are far nearer to each other than both are to their neighbors.
 
     Equal rows are always found. Other pairs are copies if their distance is within a share of the reach of
-    both (``copy_share``), and if their features, taken as they are and not as directions, are close as well.
+    both (``copy_share``), and if their features as they are, not only their directions, are close.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+        Feature vectors.
+    closest : Closest
+        Their nearest others.
+
+    Returns
+    -------
+    NearDuplicates
     """
     n = len(features)
     limit = copy_share(closest)
@@ -90,7 +97,7 @@ def find_near_duplicates(features: FloatArray, closest: Closest) -> NearDuplicat
     plain_shares = _shares_of_reach(plain.distances(first, second), plain.reach(first), plain.reach(second))
     copies = plain_shares < LARGEST_SHARE
     shares[first[~copies], which[~copies]] = 1
-    equal_first, equal_second = _pairs_within(groups_of_equal_rows(features))
+    equal_first, equal_second = pairs_within(groups_of_equal_rows(features))
     pairs = _Pairs(
         np.concatenate([equal_first, first[copies]]),
         np.concatenate([equal_second, second[copies]]),
@@ -108,9 +115,23 @@ def find_leakage(
 ) -> Leakage:
     """Find pairs across two sets that are far nearer than the samples of the first set are to each other.
 
-    ``closest`` are the nearest others within ``features``. The rule is that of near-duplicates: the distance
-    of a pair lies within a share of the reach of both, among the samples of the first set. Equal rows are
-    always found.
+    The rule is that of near-duplicates: the distance of a pair lies within a share of the reach of both,
+    among the samples of the first set. Equal rows are always found.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+        Feature vectors of the first set.
+    other_features : ndarray of shape (m, d)
+        Feature vectors of the other set.
+    closest : Closest
+        The nearest others within the first set.
+    n_jobs : int, optional
+        Threads of the search.
+
+    Returns
+    -------
+    Leakage
     """
     if other_features.shape[1] != features.shape[1]:
         rule = f"described by the {features.shape[1]} features of the audited set"
@@ -128,7 +149,7 @@ def find_leakage(
     plain_shares = _shares_of_reach(across.distances(other, row), across.reach(other), within.reach(row))
     copies = plain_shares < LARGEST_SHARE
     shares[other[~copies], which[~copies]] = 1
-    equal_row, equal_other = _equal_across(groups_of_equal_rows(features, other_features), n)
+    equal_row, equal_other = pairs_across(groups_of_equal_rows(features, other_features), n)
     pairs = _Pairs(
         np.concatenate([equal_row, row[copies]]),
         n + np.concatenate([equal_other, other[copies]]),
@@ -137,13 +158,25 @@ def find_leakage(
     nearest = np.ones(n)
     np.minimum.at(nearest, found.ravel(), shares.ravel())
     nearest[equal_row] = 0
-    partners = pairs.nearest_partners(n + m)
-    copy_of = np.where(partners[:n] == NONE, NONE, partners[:n] - n)
-    return Leakage(_share_scores(nearest, limit), copy_of != NONE, copy_of, partners[n:])
+    partners = pairs.nearest_partners(n + m)[:n]
+    copy_of = np.where(partners == NONE, NONE, partners - n)
+    return Leakage(_share_scores(nearest, limit), copy_of != NONE, copy_of)
 
 
 def conflicting(duplicates: NearDuplicates, labels: IntArray) -> BoolArray:
-    """Which labeled samples have a copy, in their set, with a different label."""
+    """Find labeled samples that have a copy with a different label.
+
+    Parameters
+    ----------
+    duplicates : NearDuplicates
+        Sets of copies.
+    labels : ndarray of int of shape (n,)
+        Codes of the labels.
+
+    Returns
+    -------
+    ndarray of bool of shape (n,)
+    """
     result = np.zeros(len(labels), dtype=bool)
     labeled = np.flatnonzero((duplicates.set_of != NONE) & (labels != MISSING))
     if len(labeled) == 0:
@@ -155,40 +188,6 @@ def conflicting(duplicates: NearDuplicates, labels: IntArray) -> BoolArray:
     np.maximum.at(highest, sets, codes)
     result[labeled] = lowest[sets] != highest[sets]
     return result
-
-
-def groups_of_equal_rows(features: FloatArray, more: FloatArray | None = None) -> IntArray:
-    """A number for every row of ``features``, and of ``more`` after them; equal rows have the same number.
-
-    Rows of different precision are compared in the lower one.
-    """
-    parts = [features] if more is None else [features, more]
-    precision = min((part.dtype for part in parts), key=lambda dtype: dtype.itemsize)
-    parts = [part.astype(precision, copy=False) for part in parts]
-    rows = parts[0] if more is None else np.concatenate(parts)
-    _, first, groups = np.unique(_hashes(rows), return_index=True, return_inverse=True)
-    groups = groups.astype(np.int64)
-    counts = np.bincount(groups)
-    shared = np.flatnonzero(counts[groups] > 1)
-    # Two different rows with one hash are next to impossible, but a copy is a claim that must be true.
-    for block in sized_row_blocks(len(shared), rows.shape[1]):
-        some = shared[block]
-        differing = some[(rows[some] != rows[first[groups[some]]]).any(axis=1)]
-        groups[differing] = len(counts) + differing
-    return groups
-
-
-def _hashes(rows: FloatArray) -> NDArray[np.uint64]:
-    """One hash per row: the sum of its words, each times a random odd number, modulo 2^64."""
-    word: Any = np.uint32 if rows.dtype.itemsize == 4 else np.uint64
-    factors = np.random.default_rng(0).integers(2**63, size=rows.shape[1], dtype=np.uint64) * 2 + 1
-    hashes = np.empty(len(rows), dtype=np.uint64)
-    for block in sized_row_blocks(*rows.shape):
-        some = rows[block] + rows.dtype.type(0)  # -0 becomes 0
-        words = np.ascontiguousarray(some).view(word).astype(np.uint64)
-        words ^= words >> np.uint64(29)  # round numbers differ in their upper bits only
-        hashes[block] = (words * factors).sum(axis=1, dtype=np.uint64)
-    return hashes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -251,24 +250,6 @@ def _share_scores(shares: FloatArray, limit: float) -> FloatArray:
     """0 for an exact copy, 0.5 for a share at the limit, 1 where nothing is nearer than usual."""
     power = np.log(0.5) / np.log(limit) if limit > 0 else 0.0
     return np.where(shares > 0, np.power(shares, power), 0.0)
-
-
-def _pairs_within(groups: IntArray) -> tuple[IntArray, IntArray]:
-    """Successive members of every group: enough pairs to join all of them."""
-    order = np.argsort(groups, kind="stable")
-    same = groups[order[1:]] == groups[order[:-1]]
-    return order[:-1][same], order[1:][same]
-
-
-def _equal_across(groups: IntArray, n: int) -> tuple[IntArray, IntArray]:
-    """Pairs of one of the first n rows and an equal one of the rest; each row with a copy is in some pair."""
-    here, there = groups[:n], groups[n:]
-    shared, first_here, first_there = np.intersect1d(here, there, return_indices=True)
-    rows, others = (np.flatnonzero(np.isin(part, shared)) for part in (here, there))
-    return (
-        np.concatenate([rows, first_here[np.searchsorted(shared, there[others])]]),
-        np.concatenate([first_there[np.searchsorted(shared, here[rows])], others]),
-    )
 
 
 def _sets(n: int, pairs: _Pairs) -> IntArray:

@@ -12,6 +12,7 @@ from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.notebook_html import counted
 from laplaceconfidence.validation import check_integer, must_be
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ Position = Literal["agrees", "disagrees", "no label"]
 
 
 def neighbor_positions(neighbor_labels: Any, *, given: int, suggested: int) -> NDArray[Any]:
-    """Say of every neighbor whether its label agrees with that of the sample.
+    """Compare the labels of the neighbors of a sample with its own.
 
     Parameters
     ----------
@@ -83,12 +84,12 @@ class Explanation:
 
     @property
     def weight_agreeing(self) -> float:
-        """float: share of the weights that belongs to neighbors with the same label."""
+        """float: share of the weights of the neighbors with the same label."""
         return self._weight("agrees")
 
     @property
     def weight_disagreeing(self) -> float:
-        """float: share of the weights that belongs to neighbors with another label."""
+        """float: share of the weights of the neighbors with another label."""
         return self._weight("disagrees")
 
     @property
@@ -114,9 +115,14 @@ class Explanation:
         if len(parts) > MOST_LABELS_NAMED:
             n_more = int(votes["n_neighbors"].iloc[MOST_LABELS_NAMED:].sum())
             parts[MOST_LABELS_NAMED:] = [f"{n_more} {'has' if n_more == 1 else 'have'} another label"]
-        n = len(self.neighbors)
-        neighbors = f"{n} neighbor{'' if n == 1 else 's'}"
+        neighbors = counted(len(self.neighbors), "neighbor")
         return f"{head}. Of its {neighbors}, {', '.join(parts) or 'none has a label'}."
+
+    def __repr__(self) -> str:
+        return (
+            f"Explanation(sample {self.id!r}, {counted(len(self.neighbors), 'neighbor')}: "
+            f"{self.weight_agreeing:.0%} of the weight agrees, {self.weight_disagreeing:.0%} disagrees)"
+        )
 
     def _weight(self, position: Position) -> float:
         return float(self.neighbors.loc[self.neighbors["position"] == position, "weight"].sum())

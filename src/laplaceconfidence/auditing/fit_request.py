@@ -22,15 +22,15 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import must_be
 
+SET_BY_AUDIT = ("random_state", "missing_label")  # parameters of estimators that the audit itself sets
 FOR_FEATURES = "noise-aware"
 FOR_PROBABILITIES = "normalized-margin"
 
-# The loss of a label with a probability of 0 is infinite, and that of a probability near 0 would leave all
-# other losses next to no room on the scale on which mixtures are fitted.
+# The loss of a label with a probability of 0 is infinite. Losses of probabilities near 0 are so large that
+# all other losses would be nearly equal on the scale on which mixtures are fitted.
 LEAST_PROBABILITY = 1e-6
 
-
-# What ``ConfidenceEstimator`` promises of a fitted estimator.
+# The fitted attributes that ``ConfidenceEstimator`` requires.
 FITTED = ("classes_", "confidence_", "label_distributions_", "neighborhood_")
 
 
@@ -66,11 +66,22 @@ class FitRequest:
 
     @property
     def brings_graph(self) -> bool:
-        """bool: whether the neighbors come from a graph of the caller, not from a search of the features."""
+        """bool: whether the caller passed a graph, so that the features are not searched for neighbors."""
         return "knn_graph" in self.fit_arguments
 
     def fit(self) -> ConfidenceEstimator:
-        """Fit the estimator; errors name the parameters that the caller used."""
+        """Fit the estimator; errors name the parameters that the caller used.
+
+        Returns
+        -------
+        ConfidenceEstimator
+            The fitted estimator.
+
+        Raises
+        ------
+        InvalidInputError
+            If the input is invalid, or the estimator does not set the attributes that it must.
+        """
         with _callers_parameter_names(self.X_name):
             fitted = self.estimator.fit(self.X, self.y, **self.fit_arguments)
         present = {*vars(fitted), *dir(type(fitted))}
@@ -78,6 +89,34 @@ class FitRequest:
             rule = f"one whose fit sets {', '.join(FITTED)}"
             raise must_be("estimator", rule, f"{self.name} without {', '.join(lacking)}")
         return fitted
+
+    def distributions_of(self, fitted: ConfidenceEstimator, dataset: NoisyDataset) -> FloatArray:
+        """Return the distribution over the classes of the data set that a fitted estimator found.
+
+        Parameters
+        ----------
+        fitted : ConfidenceEstimator
+            What ``fit`` returned.
+        dataset : NoisyDataset
+            The audited data set.
+
+        Returns
+        -------
+        ndarray of shape (n, C)
+            Probability of every class; 0 for classes without a label in the fit.
+        """
+        distributions = fitted.label_distributions_
+        if distributions is None:
+            if self.pred_probs is None:
+                raise must_be("estimator", "one that gives a distribution over the classes", self.name)
+            return self.pred_probs
+        code_of = {value: code for code, value in enumerate(dataset.class_values.tolist())}
+        codes = np.array([code_of[value] for value in fitted.classes_.tolist()])
+        if np.array_equal(codes, np.arange(dataset.n_classes)):
+            return distributions
+        spread = np.zeros((len(dataset), dataset.n_classes), dtype=distributions.dtype)
+        spread[:, codes] = distributions
+        return spread
 
 
 def build_fit_request(
@@ -140,7 +179,22 @@ def build_fit_request(
 
 
 def default_estimator(dataset: NoisyDataset, pred_probs: Any, knn_graph: Any) -> str:
-    """The name of the default: "noise-aware", or "normalized-margin" where there are only probabilities."""
+    """Return the name of the estimator that is used by default.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        Labels and features.
+    pred_probs : array-like or None
+        Class probabilities, if given.
+    knn_graph : sparse matrix or None
+        A neighbor graph, if given.
+
+    Returns
+    -------
+    str
+        "normalized-margin" where there are only probabilities, else "noise-aware".
+    """
     only_probabilities = pred_probs is not None and knn_graph is None and dataset.features is None
     return FOR_PROBABILITIES if only_probabilities else FOR_FEATURES
 
@@ -172,7 +226,7 @@ def _instance(estimator: Any, random_state: Any, settings: dict[str, Any]) -> tu
             name for name, other in ESTIMATORS.items() if unknown[0] in inspect.signature(other).parameters
         ]
         if others:
-            advice += f" For this one name the estimator: {', '.join(map(repr, others))}."
+            advice += f" It is a setting of {', '.join(map(repr, others))}: name one of them as 'estimator'."
         raise must_be(unknown[0], rule, settings[unknown[0]], advice)
     chosen: Any = kind(**settings)
     if random_state is not None and "random_state" in chosen.get_params():
@@ -180,11 +234,8 @@ def _instance(estimator: Any, random_state: Any, settings: dict[str, Any]) -> tu
     return cast(ConfidenceEstimator, chosen), estimator
 
 
-SET_BY_AUDIT = ("random_state", "missing_label")  # parameters of estimators that the audit itself sets
-
-
 def _set_label_parameters(estimator: Any, dataset: NoisyDataset) -> None:
-    """Missing labels are ``None`` by now, whatever they were; and every class has a column."""
+    """Set how missing labels are marked in ``y``, and the classes, also those without a label."""
     settings = estimator_settings(estimator)
     if "missing_label" in settings:
         estimator.set_params(missing_label=None)

@@ -1,4 +1,4 @@
-"""The data that an audit is given, as a data set, and where to find it again."""
+"""The data set of an audit, read from whatever was passed, and where to read it again."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from laplaceconfidence.stages import stage
 class AuditInputs:
     """What an audit works on.
 
-    Attributes
+    Parameters
     ----------
     dataset : NoisyDataset
+        The audited data set.
     test : NoisyDataset or None
+        The test set, if there is one.
     source : dict
         The file or folder that the data was read from as "source" and the reader's "options"; empty where it
         cannot be read from there again.
@@ -32,7 +34,7 @@ class AuditInputs:
 
 
 def audit_inputs(data: Any, test: Any, options: ReadOptions) -> AuditInputs:
-    """Read what is not a data set yet.
+    """Read the data of an audit, unless it is a ``NoisyDataset`` already.
 
     Parameters
     ----------
@@ -62,7 +64,7 @@ def _described(data: Any, given: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(data, (str, Path)):
         return {}
     options = with_full_paths(given)
-    if not all(_is_plain(value) for value in options.values()):  # an array of features, say
+    if not all(_is_plain(value) for value in options.values()):  # such as an array of features
         return {}
     return {"source": full_path(str(data)), "options": options}
 

@@ -64,7 +64,7 @@ def audit(
         a ``NoisyDataset``.
     estimator : str or ConfidenceEstimator, optional
         A name such as "noise-aware", "laplace" (the paper's) or "knn-vote", or an estimator, of which a copy
-        is fitted. None takes "noise-aware", or "normalized-margin" for ``pred_probs`` alone.
+        is fitted. By default "noise-aware", or "normalized-margin" if only ``pred_probs`` are given.
     pred_probs : array-like of shape (n, C), optional
         Class probabilities, in the order of the data set's classes, of a model that was not trained on the
         labels of the samples it predicts. Estimators of losses use the loss -log p[label].
@@ -74,7 +74,7 @@ def audit(
         Another set with the same features, such as the test set of this training set, read with the same
         options; samples that are in both are flagged as leaked.
     threshold : float, optional
-        Flag labels with a score below it. None flags where another class is more probable than the given one.
+        Flag labels with a score below it. By default, labels are flagged if another class is more probable.
     target_precision : float, optional
         Flag as many labels as possible such that this share of them is expected to be wrong; for estimators
         whose scores are calibrated probabilities, such as "noise-aware".
@@ -133,7 +133,7 @@ def audit(
             recalibrate=recalibrate,
             settings=settings,
         )
-    # Verified labels are not in the file, so that it is not the data that was audited.
+    # Verified labels are not in the file, so the file does not hold the audited data.
     return result if audited is not None else replace(result, source=inputs.source)
 
 
@@ -204,7 +204,7 @@ def find_label_issues(
         Ids of the samples; their row numbers by default.
     missing_label : object, optional
         A label that means "no label", besides None, NaN and empty text.
-    estimator, threshold, target_precision, random_state, **settings
+    estimator, threshold, target_precision, random_state, verbose, **settings
         As in ``audit``.
 
     Returns
@@ -258,12 +258,12 @@ def _fit_and_rank(
     timer = StageTimer()
     with observing(timer), stage("total"):
         estimator = request.fit()
-        # A graph that the caller brought may be one of anything: its neighbors need not be near by features.
+        # Neighbors in a graph of the caller need not be near by their features.
         neighborhood = None if request.brings_graph else estimator.neighborhood_
         more = data_issues(dataset, neighborhood, test, estimator_settings(estimator))
         with stage("ranking"):
             scores: FloatArray = np.asarray(estimator.confidence_, dtype=np.float64)
-            distributions = _distributions(request, estimator, dataset)
+            distributions = request.distributions_of(estimator, dataset)
             if recalibrate is not None:
                 scores = recalibrate(scores)
             if audited is not None:
@@ -297,25 +297,9 @@ def _classes_by_column(labels: Any, pred_probs: Any, missing_label: object) -> A
     return np.arange(shape[1]) if present[0] >= 0 and present[-1] < shape[1] else None
 
 
-def _distributions(request: FitRequest, estimator: ConfidenceEstimator, dataset: NoisyDataset) -> FloatArray:
-    """(n, C) probability of every class of the data set; 0 for classes that no label of the fit had."""
-    distributions = estimator.label_distributions_
-    if distributions is None:
-        if request.pred_probs is None:
-            raise must_be("estimator", "one that gives a distribution over the classes", request.name)
-        return request.pred_probs
-    code_of = {value: code for code, value in enumerate(dataset.class_values.tolist())}
-    codes = np.array([code_of[value] for value in estimator.classes_.tolist()])
-    if np.array_equal(codes, np.arange(dataset.n_classes)):
-        return distributions
-    spread = np.zeros((len(dataset), dataset.n_classes), dtype=distributions.dtype)
-    spread[:, codes] = distributions
-    return spread
-
-
 def _recorded_settings(estimator: ConfidenceEstimator, rule: FlagRule) -> dict[str, Any]:
-    """Every setting that influenced the result."""
+    """Settings of the estimator and of the rule, without those that the audit sets."""
     settings = estimator_settings(estimator)
-    settings.pop("missing_label", None)  # set by the audit, whose labels were read before
+    settings.pop("missing_label", None)
     settings.pop("classes", None)
     return {**settings, **asdict(rule)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from laplaceconfidence.auditing.diagnostics import fit_diagnostics
+from laplaceconfidence.auditing.summary import headline
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.notebook import LONGEST_NAME, are_pictures, sample_html
 from laplaceconfidence.notebook_html import (
@@ -27,11 +29,12 @@ SIDE = 48  # pixels of a picture
 
 
 def audit_html(result: AuditResult) -> str:
-    """An audit as HTML: how many labels are flagged, the worst of them, and which classes are confused.
+    """Show an audit as HTML: how many labels look wrong, the worst of them, and the most confused classes.
 
     Parameters
     ----------
     result : AuditResult
+        A finished audit.
 
     Returns
     -------
@@ -46,21 +49,13 @@ def audit_html(result: AuditResult) -> str:
     if len(result.confused_pairs):
         parts.append(section("Most confused classes", _pairs(result)))
     parts.append(_further())
-    return panel(_headline(result), *parts, note=_facts(result))
-
-
-def _headline(result: AuditResult) -> str:
     n_labeled = int((result.dataset.labels != MISSING).sum())
-    if result.n_issues == 0:
-        return f"None of {counted(n_labeled, 'label')} is flagged"
-    share = result.n_issues / n_labeled
-    verb = "is" if result.n_issues == 1 else "are"
-    return f"{result.n_issues:,} of {counted(n_labeled, 'label')} ({share:.1%}) {verb} flagged"
+    return panel(headline(result.n_issues, n_labeled), *parts, note=_facts(result))
 
 
 def _facts(result: AuditResult) -> str:
     facts = [f"estimated share of wrong labels: {result.noise_rate:.1%}"]
-    bracket = getattr(result.estimator, "noise_rate_bracket_", None)
+    bracket = fit_diagnostics(result.estimator).noise_rate_bracket
     if bracket is not None:
         facts[0] += f" (between {bracket[0]:.1%} and {bracket[1]:.1%})"
     if n_missing := int((result.dataset.labels == MISSING).sum()):
@@ -68,11 +63,11 @@ def _facts(result: AuditResult) -> str:
     for column, what in (
         ("is_outlier_issue", "outlier"),
         ("is_near_duplicate_issue", "near-duplicate"),
-        ("is_leaked", "sample of the test set"),
     ):
         if column in result.table and (n := int(result.table[column].sum())):
-            several = "samples of the test set" if column == "is_leaked" else None
-            facts.append(counted(n, what, several))
+            facts.append(counted(n, what))
+    if "is_leaked" in result.table and (n := int(result.table["is_leaked"].sum())):
+        facts.append(f"{counted(n, 'sample')} also in the test set")
     return "; ".join([*facts, f"estimator: {result.estimator_name}"])
 
 
@@ -81,7 +76,7 @@ def _suspects(result: AuditResult) -> Html:
     worst = result.table[result.table["is_label_issue"]].head(N_SUSPECTS)
     rows: list[tuple[object, ...]] = []
     for row, listed in zip(worst.index.tolist(), worst.to_dict("records"), strict=True):
-        judged = (
+        cells = (
             shortened(str(listed["id"]), LONGEST_NAME),
             shortened(names[int(dataset.labels[row])], LONGEST_NAME),
             element("b", shortened(names[int(result.predicted[row])], LONGEST_NAME)),
@@ -89,9 +84,9 @@ def _suspects(result: AuditResult) -> Html:
             _decimals(listed["label_score"]),
         )
         if are_pictures(dataset):
-            rows.append((sample_html(dataset, row, SIDE), *judged))
+            rows.append((sample_html(dataset, row, SIDE), *cells))
         else:
-            rows.append((*judged, sample_html(dataset, row)) if dataset.sources is not None else judged)
+            rows.append((*cells, sample_html(dataset, row)) if dataset.sources is not None else cells)
     headings: tuple[str, ...] = ("id", "given", "predicted", "probability", "score")
     if are_pictures(dataset):
         headings = ("", *headings)
@@ -101,7 +96,10 @@ def _suspects(result: AuditResult) -> Html:
 
 
 def _decimals(share: float) -> str:
-    return "< 0.001" if 0 <= share < 0.0005 else f"{share:.3f}"
+    """Three decimals; what is nearly 0 or nearly 1 is not rounded to it."""
+    if 0 < share < 0.0005:
+        return "< 0.001"
+    return "> 0.999" if 0.9995 <= share < 1 else f"{share:.3f}"
 
 
 def _pairs(result: AuditResult) -> Html:

@@ -12,9 +12,15 @@ from numpy.typing import NDArray
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.auditing.corrections import Corrections, correct
 from laplaceconfidence.auditing.explain import Explanation, explain
-from laplaceconfidence.auditing.summary import summarize_classes, summarize_pairs
+from laplaceconfidence.auditing.summary import (
+    confusion_counts,
+    labels_by_row,
+    summarize_classes,
+    summarize_pairs,
+)
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.graph.neighborhood import Neighborhood
 
 if TYPE_CHECKING:
@@ -54,13 +60,14 @@ class AuditResult:
     estimator_name : str
         The name it was requested by, or the name of its class.
     settings : dict
-        Every setting that influenced the result.
+        Settings of the estimator and of the rule that flags labels.
     timings : dict of str to float
         Seconds by stage.
     versions : dict of str to str
         Versions of the packages.
     source : dict
-        The file that ``audit`` read the data from and the options it was read with; empty for other data.
+        The file or folder that ``audit`` read the data from ("source") and the "options" it was read with;
+        empty for data that it did not read, or that verified labels replaced in part.
     """
 
     table: pd.DataFrame
@@ -89,7 +96,7 @@ class AuditResult:
         return int(self.table["is_label_issue"].sum())
 
     def suspects(self, n: int = 10) -> pd.DataFrame:
-        """The least trustworthy flagged labels at a glance.
+        """Return the flagged labels with the lowest scores, in few columns.
 
         Parameters
         ----------
@@ -99,8 +106,8 @@ class AuditResult:
         Returns
         -------
         pandas.DataFrame
-            The first columns of ``table`` and the text or path of the sample, if there is one; probability
-            and score are rounded to four decimals.
+            ``id``, ``given_label``, ``predicted_label``, ``predicted_probability`` and ``label_score`` of
+            ``table``, and ``text`` or ``path`` if there is one; numbers are rounded to four decimals.
         """
         columns = ["id", "given_label", "predicted_label", "predicted_probability", "label_score"]
         columns += [name for name in ("path", "text") if name in self.table]
@@ -116,7 +123,7 @@ class AuditResult:
         """pandas.DataFrame: given and suggested class of the flagged labels, the most frequent pair first."""
         return summarize_pairs(self)
 
-    @cached_property
+    @property
     def neighborhood(self) -> Neighborhood | None:
         """Neighborhood or None: the neighbors and weights that the estimator used; None if it used none."""
         return self.estimator.neighborhood_
@@ -141,7 +148,7 @@ class AuditResult:
         return explain(self, sample)
 
     def correct(self, *, min_probability: float = 0.0, fill_missing: bool = False) -> Corrections:
-        """Replace every flagged label by the suggested one, and keep a trail of the changes.
+        """Replace every flagged label with the suggested one, and keep a trail of the changes.
 
         Parameters
         ----------
@@ -157,7 +164,7 @@ class AuditResult:
         return correct(self, min_probability=min_probability, fill_missing=fill_missing)
 
     def corrected_labels(self, *, min_probability: float = 0.0, fill_missing: bool = False) -> NDArray[Any]:
-        """Return the labels by row, flagged ones replaced by the suggestion, all others as they came.
+        """Return the labels by row, flagged ones replaced with the suggestion, all others as they came.
 
         Parameters
         ----------
@@ -173,7 +180,7 @@ class AuditResult:
         return self.correct(min_probability=min_probability, fill_missing=fill_missing).labels
 
     def plot_scores(self, ax: Axes | None = None) -> Axes:
-        """Draw how many labels have which score, the flagged ones in another color.
+        """Draw a histogram of the scores, with the flagged labels in another color.
 
         Parameters
         ----------
@@ -187,13 +194,11 @@ class AuditResult:
         from laplaceconfidence.report.audit_figures import ScoreHistogram
         from laplaceconfidence.report.drawing import plot_into
 
-        by_row = self.table.sort_index()
-        return plot_into(
-            ScoreHistogram(by_row["label_score"].to_numpy(), by_row["is_label_issue"].to_numpy()), ax
-        )
+        _, suggested, scores = labels_by_row(self)
+        return plot_into(ScoreHistogram(scores, suggested != MISSING), ax)
 
     def plot_confusion(self, ax: Axes | None = None) -> Axes:
-        """Draw how many flagged labels of every class are predicted to be of which other.
+        """Draw the number of flagged labels per pair of given and predicted class.
 
         Parameters
         ----------
@@ -204,16 +209,15 @@ class AuditResult:
         -------
         matplotlib.axes.Axes
         """
-        from laplaceconfidence.report.audit_figures import ConfusionMatrix, flagged_counts
+        from laplaceconfidence.report.audit_figures import ConfusionMatrix
         from laplaceconfidence.report.drawing import plot_into
 
-        names = self.dataset.class_names
-        flagged = self.table["is_label_issue"].sort_index().to_numpy()
-        counts = flagged_counts(self.dataset.labels, self.predicted, flagged, len(names))
-        return plot_into(ConfusionMatrix(counts, names), ax)
+        given, suggested, _ = labels_by_row(self)
+        counts = confusion_counts(given, suggested, self.dataset.n_classes)
+        return plot_into(ConfusionMatrix(counts, self.dataset.class_names), ax)
 
     def plot_classes(self, ax: Axes | None = None) -> Axes:
-        """Draw the share of flagged labels of every class, the largest first.
+        """Draw the share of flagged labels per class, the largest first.
 
         Parameters
         ----------
@@ -231,13 +235,16 @@ class AuditResult:
         return plot_into(FlaggedShares(classes["issue_share"].to_numpy(), tuple(classes["name"])), ax)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the run folder that the commands ``report``, ``review`` and ``export`` take.
+        """Write the run folder that the commands ``report``, ``review`` and ``export`` read.
+
+        The folder also stores the ids, labels, features, images in memory, and texts or image paths of the
+        data set, so that ``export`` can write it corrected. They are not stored if ``audit`` itself read the
+        data from a file or folder, which ``export`` then reads again. True labels are never stored.
 
         Parameters
         ----------
         folder : str or pathlib.Path
-            A folder that does not exist yet. It holds a copy of the data, except where ``audit`` read the
-            data from a file.
+            A folder that does not exist yet or is empty.
         overwrite : bool, default=False
             Whether to replace an audit that is in the folder.
 

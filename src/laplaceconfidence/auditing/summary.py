@@ -9,6 +9,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.notebook_html import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +44,7 @@ def headline(
     >>> headline(0, 90, n_missing=1)
     'None of 90 labels looks wrong. 1 sample without a label got a suggestion.'
     """
-    labels = f"{n_labeled:,} label{'' if n_labeled == 1 else 's'}"
+    labels = counted(n_labeled, "label")
     if n_issues == 0:
         sentence = f"None of {labels} looks wrong."
     else:
@@ -53,8 +54,28 @@ def headline(
             sentence += f"; {expected_precision:.0%} of these are expected to be wrong"
         sentence += "."
     if n_missing:
-        sentence += f" {n_missing:,} sample{'' if n_missing == 1 else 's'} without a label got a suggestion."
+        sentence += f" {counted(n_missing, 'sample')} without a label got a suggestion."
     return sentence
+
+
+def confusion_counts(given: IntArray, other: IntArray, n_classes: int) -> IntArray:
+    """Count samples by two labels.
+
+    Parameters
+    ----------
+    given, other : ndarray of int of shape (m,)
+        Codes of the labels; samples for which one of them is MISSING are left out.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ndarray of int of shape (C, C)
+        One row per class of ``given``, one column per class of ``other``.
+    """
+    known = (given != MISSING) & (other != MISSING)
+    cells = given[known] * n_classes + other[known]
+    return np.bincount(cells, minlength=n_classes**2).reshape(n_classes, n_classes)
 
 
 def count_pairs(given: IntArray, suggested: IntArray, n_classes: int) -> list[tuple[int, int, int]]:
@@ -163,7 +184,7 @@ def summarize_classes(result: AuditResult) -> pd.DataFrame:
     """
     import pandas as pd
 
-    given, suggested, scores = _by_row(result)
+    given, suggested, scores = labels_by_row(result)
     counts = count_classes(given, suggested, scores, result.dataset.n_classes)
     values = result.dataset.class_values
     summary = pd.DataFrame(
@@ -198,7 +219,7 @@ def summarize_pairs(result: AuditResult) -> pd.DataFrame:
     """
     import pandas as pd
 
-    given, suggested, _ = _by_row(result)
+    given, suggested, _ = labels_by_row(result)
     n_classes = result.dataset.n_classes
     names, values = result.dataset.class_names, result.dataset.class_values
     n_given = np.bincount(given[given != MISSING], minlength=n_classes)
@@ -231,8 +252,23 @@ def summarize_pairs(result: AuditResult) -> pd.DataFrame:
     )
 
 
-def _by_row(result: AuditResult) -> tuple[IntArray, IntArray, FloatArray]:
-    """Given codes, suggested codes (MISSING where a label is not flagged) and scores, in the data's order."""
+def labels_by_row(result: AuditResult) -> tuple[IntArray, IntArray, FloatArray]:
+    """Labels and scores in the order of the data.
+
+    Parameters
+    ----------
+    result : AuditResult
+        A finished audit.
+
+    Returns
+    -------
+    given : ndarray of int of shape (n,)
+        Codes of the given labels, MISSING where there is none.
+    suggested : ndarray of int of shape (n,)
+        Codes of the suggested labels, MISSING where the given one is not flagged.
+    scores : ndarray of shape (n,)
+        Probability that the given label is right, NaN where there is none.
+    """
     by_row = result.table.sort_index()
     flagged = by_row["is_label_issue"].to_numpy()
     suggested = np.where(flagged, result.predicted, MISSING)

@@ -20,7 +20,20 @@ if TYPE_CHECKING:
 
 
 def most_probable(distributions: FloatArray, given: IntArray) -> IntArray:
-    """The most probable class per row; among equally probable ones, the given label if it is one of them."""
+    """Return the most probable class of every sample.
+
+    Parameters
+    ----------
+    distributions : ndarray of shape (n, C)
+        Probability of every class.
+    given : ndarray of int of shape (n,)
+        Codes of the given labels, MISSING where there is none.
+
+    Returns
+    -------
+    ndarray of int of shape (n,)
+        Among equally probable classes the given one, if it is among them, else the first.
+    """
     rows = np.arange(len(given))
     best = distributions.argmax(axis=1)
     is_best = distributions[rows, np.maximum(given, 0)] >= distributions[rows, best]
@@ -43,7 +56,20 @@ class FlagRule:
     target_precision: float | None = None
 
     def check(self, estimator: ConfidenceEstimator, name: str) -> None:
-        """Raise if the rule cannot be applied to the scores of this estimator."""
+        """Raise if the rule cannot be applied to the scores of an estimator.
+
+        Parameters
+        ----------
+        estimator : ConfidenceEstimator
+            Fitted or not.
+        name : str
+            How the caller names it.
+
+        Raises
+        ------
+        InvalidInputError
+            If the values are invalid, or the scores are not calibrated and ``target_precision`` is set.
+        """
         if self.threshold is not None:
             check_real(self.threshold, "threshold", at_least=0, at_most=1)
         if self.target_precision is None:
@@ -58,7 +84,23 @@ class FlagRule:
     def flagged(
         self, estimator: ConfidenceEstimator, scores: FloatArray, predicted: IntArray, given: IntArray
     ) -> BoolArray:
-        """Which of the given labels are flagged, as ndarray of shape (n,)."""
+        """Select the labels that are flagged.
+
+        Parameters
+        ----------
+        estimator : ConfidenceEstimator
+            Fitted.
+        scores : ndarray of shape (n,)
+            Probability that the given label is right.
+        predicted : ndarray of int of shape (n,)
+            Codes of the most probable classes.
+        given : ndarray of int of shape (n,)
+            Codes of the given labels.
+
+        Returns
+        -------
+        ndarray of bool of shape (n,)
+        """
         if self.target_precision is not None:
             assert isinstance(estimator, EstimatesPrecision)  # by ``check``
             suspected = scores < estimator.threshold_for(precision=self.target_precision)

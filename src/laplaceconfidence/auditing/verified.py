@@ -29,14 +29,49 @@ _WHOLE_DECIMAL = re.compile(r"(-?\d+)\.0*")  # as programs write integers in a c
 def labeled_rows_at_random(
     labels: IntArray, *, seed: int | None = None, leave_out: Collection[int] = ()
 ) -> IntArray:
-    """Rows with a label in random order; without a seed, in the same order every time."""
+    """Return the rows with a label in random order.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n,)
+        Codes of the labels.
+    seed : int, optional
+        Seed of the order; by default it depends on the number of labels only.
+    leave_out : collection of int, default=()
+        Rows to leave out.
+
+    Returns
+    -------
+    ndarray of int
+    """
     rows = np.flatnonzero(labels != MISSING)
     rows = rows[~np.isin(rows, np.fromiter(leave_out, dtype=np.int64))]
     return np.random.default_rng(len(labels) if seed is None else seed).permutation(rows)
 
 
 def draw_for_review(labels: IntArray, n: int, *, seed: int, verified: Collection[int] = ()) -> IntArray:
-    """Draw ``n`` labeled rows uniformly, flagged or not; those already ``verified`` are left out."""
+    """Draw labeled rows uniformly at random, flagged or not.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n,)
+        Codes of the labels.
+    n : int
+        How many to draw.
+    seed : int
+        Seed of the draw.
+    verified : collection of int, default=()
+        Rows that are verified already and are left out.
+
+    Returns
+    -------
+    ndarray of int of shape (n,)
+
+    Raises
+    ------
+    InvalidInputError
+        If fewer than ``n`` labels are left.
+    """
     check_integer(n, "sample_for_review", minimum=1)
     order = labeled_rows_at_random(labels, seed=seed, leave_out=verified)
     if n > len(order):
@@ -45,7 +80,19 @@ def draw_for_review(labels: IntArray, n: int, *, seed: int, verified: Collection
 
 
 def with_verified(dataset: NoisyDataset, audited: Mapping[int, Any]) -> NoisyDataset:
-    """The data set with the verified labels, given by row; ``None`` means that no class fits."""
+    """Replace given labels with verified ones.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The data set.
+    audited : mapping of int to label
+        Verified labels by row, None where no class fits.
+
+    Returns
+    -------
+    NoisyDataset
+    """
     code_of: dict[Any, int] = {value: code for code, value in enumerate(dataset.class_values.tolist())}
     codes = dataset.labels.copy()
     for row, label in audited.items():
@@ -57,7 +104,17 @@ def with_verified(dataset: NoisyDataset, audited: Mapping[int, Any]) -> NoisyDat
 
 
 def learns_from_verified(estimator: Any) -> bool:
-    """Whether an estimator, or its class, takes verified labels besides the given ones."""
+    """Return whether the ``fit`` of an estimator takes verified labels besides the given ones.
+
+    Parameters
+    ----------
+    estimator : ConfidenceEstimator or type
+        An estimator, or its class.
+
+    Returns
+    -------
+    bool
+    """
     return "audited" in inspect.signature(estimator.fit).parameters
 
 
@@ -69,8 +126,8 @@ def request_with_verified(
 ) -> FitRequest:
     """Add verified labels to the arguments of a fit.
 
-    An estimator that takes ``audited`` learns from where they differ from the given ones; for others they
-    replace the given ones.
+    They are passed to an estimator whose ``fit`` takes ``audited``; for other estimators they replace the
+    given labels.
 
     Parameters
     ----------
@@ -103,7 +160,26 @@ def request_with_verified(
 def make_certain(
     scores: FloatArray, distributions: FloatArray, codes: IntArray, audited: Mapping[int, Any]
 ) -> tuple[FloatArray, FloatArray]:
-    """Scores and distributions in which every verified label has the probability 1."""
+    """Set the probability of every verified label to 1.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Probability that the label is right.
+    distributions : ndarray of shape (n, C)
+        Probability of every class.
+    codes : ndarray of int of shape (n,)
+        Codes of the labels, with the verified ones.
+    audited : mapping of int to label
+        Verified labels by row, None where no class fits.
+
+    Returns
+    -------
+    scores : ndarray of shape (n,)
+        NaN where there is no label.
+    distributions : ndarray of shape (n, C)
+        1 at the verified labels.
+    """
     rows = np.array([row for row, label in audited.items() if label is not None], dtype=np.int64)
     scores, distributions = scores.copy(), distributions.copy()
     scores[codes == MISSING] = np.nan
@@ -182,7 +258,7 @@ class _Labels:
         self._numbers = values.dtype.kind == "i"
         self._names = dataset.class_names
         self._code_of = {str(name): code for code, name in enumerate(dataset.class_names)}
-        # Where the name of one class is how another one is written, what is written in the data counts.
+        # If the name of one class is the written form of another, the written form takes precedence.
         for code, value in enumerate(encodable(values).tolist()):
             # Spreadsheets turn True into TRUE.
             for text in {str(value), str(value).upper()} if values.dtype.kind == "b" else {str(value)}:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -71,6 +72,27 @@ def encode_picture(image: ByteImages, longest: int | None = None) -> EncodedPict
     return EncodedPicture(buffer.getvalue(), "image/jpeg")
 
 
+def encode_picture_file(path: str | Path, longest: int) -> EncodedPicture | None:
+    """Encode an image file as a small picture.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        The image file.
+    longest : int
+        Pixels that the longer side is reduced to where it has more.
+
+    Returns
+    -------
+    EncodedPicture or None
+        ``None`` where the file cannot be decoded.
+    """
+    try:
+        return encode_picture(load_thumbnail(path, longest))
+    except DataFormatError:
+        return None
+
+
 def picture_of(dataset: NoisyDataset, row: int, longest: int) -> EncodedPicture | None:
     """Encode the picture of one sample, from memory or from its file.
 
@@ -92,7 +114,4 @@ def picture_of(dataset: NoisyDataset, row: int, longest: int) -> EncodedPicture 
         return encode_picture(dataset.images[row], longest)
     if dataset.source_kind != "image" or dataset.sources is None:
         return None
-    try:
-        return encode_picture(load_thumbnail(str(dataset.sources[row]), longest))
-    except DataFormatError:
-        return None
+    return encode_picture_file(str(dataset.sources[row]), longest)

@@ -169,8 +169,8 @@ def build_tables(
     return tables
 
 
-def verdict(table: Table) -> str:
-    """A sentence that says which contender is best in how many columns."""
+def leader_sentence(table: Table) -> str:
+    """State in a sentence which contender is best in how many columns."""
     n = table.n_compared
     wins = {name: count for name, count in table.wins().items() if count}
     if not wins:

@@ -14,12 +14,25 @@ from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 
 MARK = ".laplaceconfidence-export"  # only folders with this file are ever replaced
-UNLABELED = "_unlabelled"
+UNLABELED = "_unlabeled"
 _LONGEST_NAME = 200  # bytes
 
 
 def check_folder(folder: Path, *, overwrite: bool) -> None:
-    """Raise unless ``folder`` is free, or an earlier export that may be replaced."""
+    """Check that a folder is free, or holds an earlier export that may be replaced.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder.
+    overwrite : bool
+        Whether an earlier export may be replaced.
+
+    Raises
+    ------
+    RunFolderError
+        If it cannot be used.
+    """
     if not (folder.exists() or folder.is_symlink()):
         return
     if not folder.is_dir() or folder.is_symlink():
@@ -59,7 +72,7 @@ def write_image_folder(folder: Path, dataset: NoisyDataset, *, copy: bool) -> in
     temporary.mkdir(parents=True)
     try:
         n_lost = _fill(temporary, dataset, copy)
-        (temporary / MARK).write_text("Made by laplaceconfidence export; may be replaced by it.\n")
+        (temporary / MARK).write_text("Written by laplaceconfidence export, which may replace this folder.\n")
         if folder.exists():
             shutil.rmtree(folder)
         temporary.rename(folder)
@@ -90,7 +103,18 @@ def _fill(folder: Path, dataset: NoisyDataset, copy: bool) -> int:
 
 
 def folder_name(class_name: str) -> str:
-    """A class name as the name of a folder: unchanged where that is possible, else percent-encoded."""
+    """Return the name of the folder of a class.
+
+    Parameters
+    ----------
+    class_name : str
+        Name of the class.
+
+    Returns
+    -------
+    str
+        The same name where that is possible, else percent-encoded.
+    """
     encoded = class_name.encode()
     plain = class_name.isprintable() and class_name.strip() == class_name and not class_name.startswith(".")
     if plain and 0 < len(encoded) <= _LONGEST_NAME and not set(class_name) & set('/\\:*?"<>|%'):

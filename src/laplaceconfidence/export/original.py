@@ -38,10 +38,26 @@ class Original:
 
 
 def original_of(samples: SampleArrays) -> Original:
-    """Read the data of a run; where it cannot be found, return what the run itself stores of it."""
+    """Read the data of a run again.
+
+    Parameters
+    ----------
+    samples : SampleArrays
+        The samples of the audit.
+
+    Returns
+    -------
+    Original
+        What the run itself stores, where the data cannot be read.
+
+    Raises
+    ------
+    DataFormatError
+        If the data has changed since the audit.
+    """
     source = samples.run.record.source.get("source")
     if not isinstance(source, str):
-        return Original(_stored_samples(samples), lost="the run does not say where its data came from")
+        return Original(_stored_samples(samples), lost="the run does not record where its data came from")
     inside = samples.run.folder / source
     path = inside if not Path(source).is_absolute() and inside.is_file() else Path(source)
     options = dict(samples.run.record.source.get("options") or {})
@@ -53,7 +69,9 @@ def original_of(samples: SampleArrays) -> Original:
     if gone := [id for id in samples.ids if id not in row_of]:
         raise _changed(str(path), f"{len(gone)} samples are gone, such as {gone[0]!r}")
     rows = np.array([row_of[id] for id in samples.ids], dtype=np.int64)
-    is_whole = np.array_equal(rows, np.arange(len(dataset)))  # an audit may skip images it cannot decode
+    is_whole = np.array_equal(
+        rows, np.arange(len(dataset))
+    )  # an audit may leave out images that cannot be decoded
     chosen = dataset if is_whole else dataset.subset(rows)
     _check_same(chosen, samples, str(path))
     return Original(chosen, path if path.exists() and (is_whole or path.is_dir()) else None, options)
@@ -67,12 +85,12 @@ def _check_same(dataset: NoisyDataset, samples: SampleArrays, source: str) -> No
 def _changed(source: str, how: str) -> DataFormatError:
     return DataFormatError(
         f"{source} has changed since the audit: {how}. Restore the data, or run the audit again with "
-        "--decisions to carry the decisions over."
+        "--decisions to reuse the decisions."
     )
 
 
 def _stored_samples(samples: SampleArrays) -> NoisyDataset:
-    """Ids, labels, and texts or paths; a run does not store features."""
+    """Ids, labels, and texts or paths: all that the tables of a run store."""
     record = samples.run.record
     labels = [None if code == MISSING else record.class_values[code] for code in samples.given.tolist()]
     named = record.class_names != tuple(str(value) for value in record.class_values)

@@ -73,7 +73,17 @@ class ExportPlan:
     n_reviewed: int
 
     def count(self, action: str) -> int:
-        """How many labels were "changed", "filled" or "dropped", as ``action`` says."""
+        """Count the changes of one kind.
+
+        Parameters
+        ----------
+        action : {"changed", "filled", "dropped"}
+            The kind of change.
+
+        Returns
+        -------
+        int
+        """
         return int((self.trail["action"] == action).sum())
 
 

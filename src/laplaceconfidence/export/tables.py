@@ -10,6 +10,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import BoolArray
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.read_options import Names
 from laplaceconfidence.export.original import Original
 from laplaceconfidence.files import replacing
@@ -24,7 +25,19 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
 def write_csv(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
-    """Write the table the data came from with its label column corrected, or a new table for other data."""
+    """Write the table the data came from with its label column corrected, or a new table for other data.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file to write.
+    original : Original
+        The audited data.
+    corrected : NoisyDataset
+        The same with the new labels.
+    is_kept : ndarray of bool of shape (n,)
+        Which samples are written.
+    """
     separator = "\t" if ".tsv" in path.name.lower() else ","
     if original.path is not None and original.path.name.lower().endswith(CSV_SUFFIXES):
         frame = _corrected_csv(original, corrected)[is_kept]
@@ -42,7 +55,19 @@ def write_csv(path: Path, original: Original, corrected: NoisyDataset, is_kept: 
 
 
 def write_parquet(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
-    """Write the same as Parquet; features are one column of lists."""
+    """Write the same as Parquet; in a new table, features are one column of lists.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file to write.
+    original : Original
+        The audited data.
+    corrected : NoisyDataset
+        The same with the new labels.
+    is_kept : ndarray of bool of shape (n,)
+        Which samples are written.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -60,14 +85,26 @@ def write_parquet(path: Path, original: Original, corrected: NoisyDataset, is_ke
 
 
 def write_jsonl(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
-    """Write one JSON object per line: id, label (null if missing), text or path, and features."""
+    """Write one JSON object per line: id, label (null if missing), text or path, and features.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file to write.
+    original : Original
+        The audited data.
+    corrected : NoisyDataset
+        The same with the new labels.
+    is_kept : ndarray of bool of shape (n,)
+        Which samples are written.
+    """
     kept = corrected.subset(is_kept)
     values = kept.class_values
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for row, code in enumerate(kept.labels.tolist()):
             line: dict[str, Any] = {
                 "id": str(kept.sample_ids[row]),
-                "label": None if code < 0 else values[code].item(),
+                "label": None if code == MISSING else values[code].item(),
             }
             if kept.sources is not None:
                 line[_source_column(kept)] = kept.sources[row]
@@ -105,9 +142,11 @@ def _corrected_csv(original: Original, corrected: NoisyDataset) -> pd.DataFrame:
     changed = np.flatnonzero(corrected.labels != original.dataset.labels)
     values = corrected.class_values
     texts = frame[label].to_numpy(dtype=object)
-    texts[changed] = ["" if code < 0 else str(values[code]) for code in corrected.labels[changed].tolist()]
+    texts[changed] = [
+        "" if code == MISSING else str(values[code]) for code in corrected.labels[changed].tolist()
+    ]
     frame[label] = texts
-    if path is not None:  # relative ones would not be found from another folder
+    if path is not None:  # relative paths would not be found from another folder
         frame[path] = original.dataset.sources
     return frame
 
@@ -126,7 +165,7 @@ def _corrected_parquet(original: Original, corrected: NoisyDataset) -> pa.Table:
     labels = plain.to_pylist()
     for row in changed.tolist():
         code = int(corrected.labels[row])
-        labels[row] = None if code < 0 else values[code].item()
+        labels[row] = None if code == MISSING else values[code].item()
     replaced = pa.array(labels, type=plain.type)
     if pa.types.is_dictionary(column.type):
         replaced = replaced.dictionary_encode()

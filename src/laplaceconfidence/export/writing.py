@@ -109,7 +109,17 @@ def write_export(
 
 
 def trail_path(path: Path) -> Path:
-    """The file of the trail: ``corrected.trail.csv`` for ``corrected.csv``."""
+    """Return the file of the trail: ``corrected.trail.csv`` for ``corrected.csv``.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The corrected data set.
+
+    Returns
+    -------
+    pathlib.Path
+    """
     for suffixes in _SUFFIXES.values():
         for suffix in sorted(suffixes, key=len, reverse=True):
             if path.name.lower().endswith(suffix):

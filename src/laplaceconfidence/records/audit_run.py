@@ -1,8 +1,9 @@
 """An audit on disk: ``audit.json``, ``issues.csv``, ``issues.parquet`` and ``evidence.parquet``.
 
 ``issues`` is the ranked table, one row per sample. ``evidence`` holds, in the order of the data, the most
-probable classes of every sample and its neighbors of largest weight: what reports and reviews show. Images
-that exist in memory only are kept as ``pictures.npy``; the data itself, if requested, as ``data.npz``.
+probable classes of every sample and its neighbors of largest weight, which reports and reviews show. Images
+that exist in memory only are stored in ``pictures.npy`` and ``picture_rows.npy``; the data itself, if
+requested, in ``data.npz``; a sample to be verified, if one was drawn, in ``review_sample.csv``.
 """
 
 from __future__ import annotations
@@ -33,7 +34,13 @@ from laplaceconfidence.records.pictures import (
     write_pictures,
 )
 from laplaceconfidence.records.review_sample import sample_first, write_review_sample
-from laplaceconfidence.records.run_folder import FORMAT_VERSION, new_run_folder, read_record, record_name
+from laplaceconfidence.records.run_folder import (
+    FORMAT_VERSION,
+    new_run_folder,
+    read_record,
+    read_table,
+    record_name,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,31 +61,72 @@ ISSUE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:
-    """The content of ``audit.json``: what is needed to understand an audit and to repeat it."""
+    """The content of ``audit.json``: what is needed to understand an audit and to repeat it.
+
+    Parameters
+    ----------
+    created : str
+        Time in UTC, ISO 8601.
+    versions : dict of str to str
+        Versions of the packages.
+    source : dict
+        Where the data came from, and the options it was read with.
+    source_kind : {"image", "text"} or None
+        What the column ``path`` or ``text`` of the issues holds.
+    class_names : tuple of str
+        Names of the classes.
+    class_values : tuple of bool, int or str
+        The classes as they are written among the labels.
+    estimator : str
+        Name of the estimator.
+    settings : dict
+        Settings of the estimator and of the rule that flags labels.
+    n_samples, n_labeled, n_classes, n_issues : int
+        Samples, labels, classes and flagged labels.
+    n_features : int or None
+        None where there were no features.
+    noise_rate : float
+        Expected share of wrong labels.
+    noise_rate_bracket : tuple of float, optional
+        Optimistic and pessimistic noise rate, where the estimator reports them.
+    n_outliers, n_near_duplicates, n_conflicting_duplicates : int, optional
+        None where there were no features.
+    n_leaked : int, optional
+        None where there was no test set.
+    search, n_neighbors, recall, n_iter, residual, converged, energy : optional
+        What the estimator reports about its fit, as in ``FitDiagnostics``.
+    timings : dict of str to float
+        Seconds per stage.
+    warnings : tuple of str
+        Warnings of the audit.
+    review_sample : tuple of int
+        Rows drawn at random for a person to verify, in that order.
+    kind, format_version, files :
+        Kind of the run, version of its format, and the files that belong to it.
+    """
 
     kind: Literal["audit"] = KIND
     format_version: int = FORMAT_VERSION
-    created: str  # time in UTC, ISO 8601
+    created: str
     files: tuple[str, ...] = FILES
     versions: dict[str, str]
-    source: dict[str, Any]  # where the data came from, and the options it was read with
-    source_kind: Literal["image", "text"] | None  # what the column 'path' or 'text' of the issues shows
+    source: dict[str, Any]
+    source_kind: Literal["image", "text"] | None
     class_names: tuple[str, ...]
-    class_values: tuple[bool | int | str, ...]  # the classes as they are written among the labels
+    class_values: tuple[bool | int | str, ...]
     estimator: str
-    settings: dict[str, Any]  # of the estimator, its seed as 'random_state', and 'threshold'
+    settings: dict[str, Any]
     n_samples: int
     n_labeled: int
     n_classes: int
     n_features: int | None
     n_issues: int
-    noise_rate: float  # expected share of wrong labels
-    noise_rate_bracket: tuple[float, float] | None = None  # optimistic and pessimistic, where reported
-    n_outliers: int | None = None  # this and the next two: None where there were no features
+    noise_rate: float
+    noise_rate_bracket: tuple[float, float] | None = None
+    n_outliers: int | None = None
     n_near_duplicates: int | None = None
     n_conflicting_duplicates: int | None = None
-    n_leaked: int | None = None  # None where there was no test set
-    # From here to ``energy``: what the estimator reports about its fit; see auditing.diagnostics.
+    n_leaked: int | None = None
     search: str | None = None
     n_neighbors: int | None = None
     recall: float | None = None
@@ -86,9 +134,9 @@ class AuditRecord:
     residual: float | None = None
     converged: bool | None = None
     energy: tuple[float, float] | None = None
-    timings: dict[str, float] = field(default_factory=dict)  # seconds by stage
+    timings: dict[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-    review_sample: tuple[int, ...] = ()  # rows drawn at random for a person to verify, in that order
+    review_sample: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +157,13 @@ class AuditRun:
     @cached_property
     def issues(self) -> pd.DataFrame:
         """pandas.DataFrame: the ranked table, indexed by row as it was in memory."""
-        table = _read_parquet(self.folder / "issues.parquet", ISSUE_COLUMNS, self.record.n_samples)
+        table = _checked_table(self.folder / "issues.parquet", ISSUE_COLUMNS, self.record.n_samples)
         return table.set_index("row")
 
     @cached_property
     def evidence(self) -> pd.DataFrame:
         """pandas.DataFrame: top classes and main neighbors of every sample, in the order of the data."""
-        return _read_parquet(self.folder / "evidence.parquet", ("top_classes",), self.record.n_samples)
+        return _checked_table(self.folder / "evidence.parquet", ("top_classes",), self.record.n_samples)
 
     @cached_property
     def pictures(self) -> StoredPictures:
@@ -148,7 +196,7 @@ def write_audit(
     overwrite : bool, default=False
         Whether a run that is there may be replaced.
     keep_data : bool, default=False
-        Whether the data itself is kept in the folder, for data that cannot be read from anywhere else.
+        Whether the data itself is stored in the folder, for data that cannot be read from anywhere else.
     review_sample : ndarray of int, optional
         Rows drawn at random, which are written as a table to be filled in.
 
@@ -158,7 +206,7 @@ def write_audit(
     """
     record = record_of(result, source=source or {}, warnings=warnings)
     if review_sample is not None:
-        # Not among the files that belong to a run: people will fill it in, move it and send it on.
+        # Not among the files that belong to a run, as people fill it in, move it and send it.
         record = replace(record, review_sample=tuple(review_sample.tolist()))
     if keep_data:
         record = replace(record, files=(*record.files, DATA), source={**record.source, "source": DATA})
@@ -214,7 +262,21 @@ def read_audit(folder: str | Path) -> AuditRun:
 
 
 def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[str, ...]) -> AuditRecord:
-    """Build the record of an audit."""
+    """Build the record of an audit.
+
+    Parameters
+    ----------
+    result : AuditResult
+        A finished audit.
+    source : dict
+        Where the data came from.
+    warnings : tuple of str
+        Warnings of the audit.
+
+    Returns
+    -------
+    AuditRecord
+    """
     dataset, diagnostics = result.dataset, fit_diagnostics(result.estimator)
     return AuditRecord(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -268,21 +330,13 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
 
 
-def _read_parquet(path: Path, columns: tuple[str, ...], n_rows: int) -> pd.DataFrame:
-    import pandas as pd
-    import pyarrow as pa
-
-    try:
-        table = pd.read_parquet(path)
-    except (OSError, pa.ArrowException) as error:
-        raise RunFolderError(
-            f"{path} cannot be read ({error}): the run is damaged. Run the audit again."
-        ) from error
+def _checked_table(path: Path, columns: tuple[str, ...], n_rows: int) -> pd.DataFrame:
+    table = read_table(path)
     if lost := [name for name in columns if name not in table.columns]:
         raise RunFolderError(f"{path} has no column {lost[0]!r}: the run is damaged. Run the audit again.")
     if len(table) != n_rows:
         raise RunFolderError(
-            f"{path} has {len(table)} rows, but its record says {n_rows}: the run is damaged. "
+            f"{path} has {len(table)} rows, but its record states {n_rows}: the run is damaged. "
             "Run the audit again."
         )
     return table

@@ -1,7 +1,8 @@
 """A bench on disk: ``bench.json``, ``results.jsonl``, the tables, and the training runs under ``runs``.
 
-``bench.json`` says what is measured on what; it is written first. ``results.jsonl`` has one line per finished
-cell and is only appended to, so that a bench that was stopped or killed continues after its last line.
+``bench.json`` records what is measured on which data; it is written first. ``results.jsonl`` has one line per
+finished cell and is only appended to, so that a bench that was stopped or killed continues after its last
+line.
 """
 
 from __future__ import annotations
@@ -31,21 +32,42 @@ TABLES = ("tables.md", "tables.csv", "tables.tex")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchRecord:
-    """The content of ``bench.json``: what is needed to understand a bench and to continue it."""
+    """The content of ``bench.json``: what is needed to understand a bench and to continue it.
+
+    Parameters
+    ----------
+    created : str
+        Time in UTC, ISO 8601; now by default.
+    versions : dict of str to str
+        Versions of the packages.
+    source : dict
+        Where the data came from, how it was read, and its size.
+    settings : dict
+        What holds for all cells.
+    noises : tuple of str
+        Kinds and rates of noise.
+    seeds : tuple of int
+        Seeds.
+    estimators, methods : dict of str to dict
+        Settings by name.
+    kind, format_version :
+        Kind of the run and version of its format.
+    """
 
     kind: Literal["bench"] = KIND
     format_version: int = FORMAT_VERSION
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     versions: dict[str, str] = field(default_factory=installed_versions)
-    source: dict[str, Any]  # where the data came from, how it was read, and what it was
-    settings: dict[str, Any]  # what holds for all cells
+    source: dict[str, Any]
+    settings: dict[str, Any]
     noises: tuple[str, ...]
     seeds: tuple[int, ...]
-    estimators: dict[str, dict[str, Any]]  # settings by name
+    estimators: dict[str, dict[str, Any]]
     methods: dict[str, dict[str, Any]]
 
     @property
     def grid(self) -> Grid:
+        """Grid: the cells that are measured."""
         contenders: dict[Task, tuple[str, ...]] = {
             "confidence": tuple(self.estimators),
             "training": tuple(self.methods),
@@ -53,7 +75,18 @@ class BenchRecord:
         return Grid(self.noises, self.seeds, contenders)
 
     def clashes(self, now: BenchRecord) -> list[str]:
-        """Differences because of which this bench cannot continue as ``now``; more cells are not one."""
+        """List the differences because of which this bench cannot be continued.
+
+        Parameters
+        ----------
+        now : BenchRecord
+            The record of the command that would continue it. It may have more cells.
+
+        Returns
+        -------
+        list of str
+            One line per difference; empty if it can be continued.
+        """
         before, after = _plain(self), _plain(now)
         lines = differences(before["source"], after["source"], "source.")
         lines += differences(before["settings"], after["settings"], "settings.")
@@ -68,7 +101,17 @@ class BenchRecord:
 
 @dataclass(frozen=True, eq=False)
 class BenchRun:
-    """A bench, finished or not, with the results so far."""
+    """A bench, finished or not, with the results so far.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where it is.
+    record : BenchRecord
+        The content of ``bench.json``.
+    outcomes : dict of Cell to Outcome
+        The latest outcome per measured cell.
+    """
 
     folder: Path
     record: BenchRecord
@@ -76,25 +119,34 @@ class BenchRun:
 
     @cached_property
     def cells(self) -> list[Cell]:
+        """list of Cell: all cells of the bench."""
         return self.record.grid.cells()
 
     @property
     def done(self) -> list[Cell]:
-        """The cells that have scores."""
+        """list of Cell: the cells that have scores."""
         return [cell for cell in self.cells if cell in self.outcomes and self.outcomes[cell].error is None]
 
     @property
     def failed(self) -> list[Outcome]:
+        """list of Outcome: the outcomes of the cells that raised an error."""
         return [
             self.outcomes[cell] for cell in self.cells if cell in self.outcomes and self.outcomes[cell].error
         ]
 
     @property
     def is_finished(self) -> bool:
+        """bool: whether all cells have scores."""
         return len(self.done) == len(self.cells)
 
     def tables(self) -> list[Table]:
-        """The tables of all tasks, one per metric."""
+        """Build the tables of all tasks.
+
+        Returns
+        -------
+        list of Table
+            One table per task and metric.
+        """
         grid, outcomes = self.record.grid, list(self.outcomes.values())
         return [
             table
@@ -104,7 +156,24 @@ class BenchRun:
 
 
 def open_bench(folder: str | Path, wanted: BenchRecord) -> BenchRun:
-    """Open the bench in ``folder`` if it has the ``wanted`` record, or create it in an empty folder."""
+    """Open the bench in a folder, or create it in an empty one.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        Where the bench is or will be.
+    wanted : BenchRecord
+        What is to be measured.
+
+    Returns
+    -------
+    BenchRun
+
+    Raises
+    ------
+    RunFolderError
+        If the bench there was started with other settings, or the folder holds other files.
+    """
     target = Path(folder)
     if (target / record_name(KIND)).is_file():
         there = read_bench(target)
@@ -135,7 +204,22 @@ def open_bench(folder: str | Path, wanted: BenchRecord) -> BenchRun:
 
 
 def read_bench(folder: str | Path) -> BenchRun:
-    """Read the bench in ``folder``; a last line that is still being written is ignored."""
+    """Read the bench in a folder; a last line that is still being written is ignored.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        Where it is.
+
+    Returns
+    -------
+    BenchRun
+
+    Raises
+    ------
+    RunFolderError
+        If there is no bench, or a damaged one.
+    """
     path = Path(folder)
     content = read_record(path, KIND)
     try:
@@ -155,7 +239,15 @@ def read_bench(folder: str | Path) -> BenchRun:
 
 
 def append_outcome(folder: Path, outcome: Outcome) -> None:
-    """Append the line of a finished cell in one write, flushed to disk."""
+    """Append the line of a finished cell in one write, flushed to disk.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the bench.
+    outcome : Outcome
+        The result of the cell.
+    """
     line = json.dumps(outcome.as_line(), ensure_ascii=False, allow_nan=False) + "\n"
     with (folder / RESULTS).open("ab", buffering=0) as file:
         file.write(line.encode("utf-8"))
@@ -163,7 +255,15 @@ def append_outcome(folder: Path, outcome: Outcome) -> None:
 
 
 def write_tables(folder: Path, tables: Sequence[Table]) -> None:
-    """Write the tables as Markdown, CSV and LaTeX."""
+    """Write tables as Markdown, CSV and LaTeX.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the bench.
+    tables : sequence of Table
+        The tables.
+    """
     for name, write in zip(TABLES, (as_markdown, as_csv, as_latex), strict=True):
         with replacing(folder / name) as temporary:
             temporary.write_text(write(tables), encoding="utf-8")

@@ -16,7 +16,15 @@ _LARGEST_WHOLE_FLOAT = 2**53
 
 
 def write_archive(path: Path, dataset: NoisyDataset) -> None:
-    """Write ids and labels, and the features, images, texts or paths that the data set has."""
+    """Write ids and labels, and the features, images, texts or paths that a data set has.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        A .npz file.
+    dataset : NoisyDataset
+        The data set; its true labels are not written.
+    """
     arrays: dict[str, Any] = {"ids": dataset.sample_ids.astype(str), **_labels(dataset)}
     if dataset.features is not None:
         arrays["features"] = dataset.features
@@ -29,10 +37,10 @@ def write_archive(path: Path, dataset: NoisyDataset) -> None:
 
 
 def _labels(dataset: NoisyDataset) -> dict[str, NDArray[Any]]:
-    """Labels as the user writes them, with the names of the classes where the labels do not tell them.
+    """Labels as the user writes them, with the names of the classes where the labels do not determine them.
 
-    Labels alone tell the classes where these are the distinct labels in their order. Numbers that stand for
-    names do not, and neither do classes without a label or in an order of their own.
+    The labels determine the classes where these are the distinct labels in their order. They do not where
+    numbers stand for names, where a class has no label, or where the classes are in another order.
     """
     values, names = dataset.class_values, np.array(dataset.class_names)
     if dataset.class_names != tuple(str(value) for value in values):
@@ -46,7 +54,20 @@ def _labels(dataset: NoisyDataset) -> dict[str, NDArray[Any]]:
 
 
 def plain_labels(values: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:
-    """Labels without Python objects: a missing one is NaN among numbers, empty among texts."""
+    """Return labels as an array without Python objects.
+
+    Parameters
+    ----------
+    values : ndarray of shape (C,)
+        The classes as they are written among the labels.
+    codes : ndarray of int of shape (n,)
+        Codes of the labels.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        A missing label is NaN among numbers and empty among texts.
+    """
     missing = codes == MISSING
     labels = values[codes]
     if not missing.any():

@@ -1,4 +1,4 @@
-"""What an audit based its scores on, small enough to keep: top classes and main neighbors of every sample."""
+"""The most probable classes and the neighbors of largest weight of every sample, as a run stores them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def evidence_table(result: AuditResult) -> pd.DataFrame:
 
 
 def top_classes(distributions: FloatArray) -> tuple[IntArray, FloatArray]:
-    """The most probable classes of every sample, best first.
+    """Return the most probable classes of every sample, the most probable first.
 
     Parameters
     ----------

@@ -18,12 +18,32 @@ MOST_BYTES = 200_000_000
 
 
 def needs_pictures(dataset: NoisyDataset) -> bool:
-    """Whether there are images that could not be shown once the data set is no longer in memory."""
+    """Return whether there are images that cannot be shown once the data set is no longer in memory.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The data set.
+
+    Returns
+    -------
+    bool
+    """
     return dataset.images is not None and dataset.sources is None
 
 
 def write_pictures(folder: Path, dataset: NoisyDataset, by_interest: IntArray) -> None:
-    """Store the pictures of as many rows as fit, in the order ``by_interest``, reduced if they are large."""
+    """Store the pictures of as many samples as fit, reduced if they are large.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the run.
+    dataset : NoisyDataset
+        A data set with images in memory.
+    by_interest : ndarray of int
+        Rows, the most important first.
+    """
     assert dataset.images is not None
     images = dataset.images
     step = max(1, -(-max(images.shape[1:3]) // LONGEST_SIDE))
@@ -36,7 +56,13 @@ def write_pictures(folder: Path, dataset: NoisyDataset, by_interest: IntArray) -
 
 
 class StoredPictures:
-    """The pictures of a run; read from disk one by one."""
+    """The pictures of a run, read from disk one by one.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the run.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._position: dict[int, int] = {}
@@ -57,7 +83,18 @@ class StoredPictures:
         return bool(self._position)
 
     def of(self, row: int) -> ByteImages | None:
-        """ndarray of shape (height, width, channels), or None where no picture was stored."""
+        """Return the picture of a sample.
+
+        Parameters
+        ----------
+        row : int
+            Row of the sample.
+
+        Returns
+        -------
+        ndarray of shape (height, width, channels) or None
+            None where no picture was stored.
+        """
         position = self._position.get(row)
         return None if position is None else np.asarray(self._images[position])
 
@@ -65,7 +102,24 @@ class StoredPictures:
 def rows_by_interest(
     flagged_worst_first: IntArray, random_order: IntArray, n_samples: int, n_requested: int = 0
 ) -> IntArray:
-    """Rows of a requested random sample, suspects, more rows at random, then all others."""
+    """Order rows by how likely a reviewer is to look at them.
+
+    Parameters
+    ----------
+    flagged_worst_first : ndarray of int
+        Rows of the flagged labels.
+    random_order : ndarray of int
+        Labeled rows in random order, beginning with the sample for review.
+    n_samples : int
+        Number of rows.
+    n_requested : int, default=0
+        Size of the sample for review.
+
+    Returns
+    -------
+    ndarray of int of shape (n_samples,)
+        The sample for review, the flagged rows, 1,000 more at random, then all others.
+    """
     requested, more = random_order[:n_requested], random_order[n_requested:][:1_000]
     every = np.concatenate([requested, flagged_worst_first, more, np.arange(n_samples)])
     _, first = np.unique(every, return_index=True)

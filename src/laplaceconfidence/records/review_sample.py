@@ -19,7 +19,17 @@ REVIEW_SAMPLE = "review_sample.csv"
 
 
 def write_review_sample(folder: Path, issues: pd.DataFrame, rows: IntArray) -> None:
-    """Write the drawn rows of the table of issues, in the order in which they were drawn."""
+    """Write the rows drawn for review as a table with an empty column to fill in.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the run.
+    issues : pandas.DataFrame
+        The table of an audit.
+    rows : ndarray of int
+        The rows, in the order in which they were drawn.
+    """
     look_at = [column for column in ("path", "text") if column in issues.columns]
     sample = issues.loc[rows, [ID, *look_at, "given_label"]]
     sample.insert(1, "row", rows)
@@ -30,7 +40,18 @@ def write_review_sample(folder: Path, issues: pd.DataFrame, rows: IntArray) -> N
 
 
 def is_filled_in(path: Path) -> bool:
-    """Whether the table has entries of a person; also True where it cannot be read."""
+    """Return whether a person has filled in part of the table.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The table.
+
+    Returns
+    -------
+    bool
+        True also where the table cannot be read.
+    """
     if not path.is_file():
         return False
     try:
@@ -42,6 +63,18 @@ def is_filled_in(path: Path) -> bool:
 
 
 def sample_first(labels: IntArray, sample: tuple[int, ...]) -> IntArray:
-    """Labeled rows in random order, beginning with the sample."""
+    """Return the labeled rows in random order, beginning with a sample.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n,)
+        Codes of the labels.
+    sample : tuple of int
+        Rows that come first.
+
+    Returns
+    -------
+    ndarray of int
+    """
     drawn = np.array(sample, dtype=np.int64)
     return np.concatenate([drawn, labeled_rows_at_random(labels, leave_out=sample)])

@@ -12,10 +12,13 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records.review_sample import REVIEW_SAMPLE, is_filled_in
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT_VERSION = 1
 KINDS = ("audit", "bench")
@@ -23,12 +26,40 @@ DERIVED = ("report.html", "thumbnails")  # can be made again from a run at any t
 
 
 def record_name(kind: str) -> str:
-    """The file that holds the record of a run."""
+    """Return the name of the file that holds the record of a run.
+
+    Parameters
+    ----------
+    kind : {"audit", "bench"}
+        Kind of the run.
+
+    Returns
+    -------
+    str
+    """
     return f"{kind}.json"
 
 
 def check_place(folder: str | Path, *, overwrite: bool = False) -> Path:
-    """Return the absolute path of ``folder``; raise if a run cannot be written there."""
+    """Check that a run can be written into a folder.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        The folder.
+    overwrite : bool, default=False
+        Whether a run that is there may be replaced.
+
+    Returns
+    -------
+    pathlib.Path
+        Its absolute path.
+
+    Raises
+    ------
+    RunFolderError
+        If the folder is a file or a link, holds other files or a run, or cannot be written.
+    """
     target = Path(folder).absolute()
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise RunFolderError(f"The output folder {target} is a file or a link: choose another name.")
@@ -46,14 +77,27 @@ def check_place(folder: str | Path, *, overwrite: bool = False) -> Path:
 
 @contextmanager
 def new_run_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Yield a temporary folder, which is renamed to ``folder`` if the block succeeds, else removed."""
+    """Yield a temporary folder that is renamed to ``folder`` if the block succeeds, else removed.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        The folder to write.
+    overwrite : bool, default=False
+        Whether a run that is there may be replaced.
+
+    Yields
+    ------
+    pathlib.Path
+        The temporary folder.
+    """
     target = check_place(folder, overwrite=overwrite)
     try:
         temporary = _hidden_sibling(target)
         temporary.mkdir()
         try:
             yield temporary
-            _take_place(temporary, target)
+            _replace(temporary, target)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -64,7 +108,25 @@ def new_run_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[P
 
 
 def read_record(folder: str | Path, kind: str) -> dict[str, Any]:
-    """Read the record of a run of this kind; raise unless the run is complete and its format is known."""
+    """Read the record of a run.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        The folder of the run.
+    kind : {"audit", "bench"}
+        Kind of the run.
+
+    Returns
+    -------
+    dict of str to object
+        The content of the JSON file.
+
+    Raises
+    ------
+    RunFolderError
+        If there is no run of this kind, if it is incomplete, or if its format is not known.
+    """
     folder = Path(folder)
     path = folder / record_name(kind)
     if not folder.is_dir():
@@ -91,6 +153,34 @@ def read_record(folder: str | Path, kind: str) -> dict[str, Any]:
     if lost := [name for name in record.get("files", []) if not (folder / name).is_file()]:
         raise RunFolderError(f"{folder} is incomplete: {', '.join(lost)} is missing. Run the command again.")
     return record
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a table of a run.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        A .parquet file.
+
+    Returns
+    -------
+    pandas.DataFrame
+
+    Raises
+    ------
+    RunFolderError
+        If it cannot be read.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    try:
+        return pd.read_parquet(path)
+    except (OSError, pa.ArrowException) as error:
+        raise RunFolderError(
+            f"{path} cannot be read ({error}): the run is damaged. Run the command again."
+        ) from error
 
 
 def _raise_for_no_record(folder: Path, kind: str) -> None:
@@ -141,7 +231,7 @@ def _own_files(folder: Path) -> set[str]:
     return own
 
 
-def _take_place(temporary: Path, target: Path) -> None:
+def _replace(temporary: Path, target: Path) -> None:
     if not target.exists():
         temporary.rename(target)
         return

@@ -80,12 +80,27 @@ class SampleArrays:
 
     @classmethod
     def of(cls, run: AuditRun) -> Self:
-        """Build the arrays from the tables of a run."""
+        """Build the arrays from the tables of a run.
+
+        Parameters
+        ----------
+        run : AuditRun
+            The audit.
+
+        Returns
+        -------
+        SampleArrays
+
+        Raises
+        ------
+        RunFolderError
+            If the tables are damaged.
+        """
         table = run.issues
         order = table.index.to_numpy().astype(np.int64)
         if not np.array_equal(np.sort(order), np.arange(len(order))):
             raise RunFolderError(
-                f"{run.folder / 'issues.parquet'} does not list every row once: it is damaged. "
+                f"{run.folder / 'issues.parquet'} does not list every row once: the run is damaged. "
                 "Run the audit again."
             )
         by_row = table.sort_index()
@@ -146,17 +161,52 @@ class SampleArrays:
         return sample_first(self.given, sample)
 
     def name(self, code: int) -> str | None:
-        """Name of a class, ``None`` for no label."""
+        """Return the name of a class.
+
+        Parameters
+        ----------
+        code : int
+            Code of the class.
+
+        Returns
+        -------
+        str or None
+            None for MISSING.
+        """
         return None if code == MISSING else self.class_names[code]
 
     def top_classes(self, row: int) -> list[tuple[int, float]]:
-        """The most probable classes (codes) of a sample with their probabilities, best first."""
+        """Return the most probable classes of a sample.
+
+        Parameters
+        ----------
+        row : int
+            Row of the sample.
+
+        Returns
+        -------
+        list of (int, float)
+            Codes and probabilities, the most probable first.
+        """
         evidence = self.run.evidence
         codes, probabilities = evidence["top_classes"].iloc[row], evidence["top_probabilities"].iloc[row]
         return [(int(code), float(p)) for code, p in zip(codes, probabilities, strict=True)]
 
     def neighbors(self, row: int, most: int) -> list[Neighbor]:
-        """At most ``most`` neighbors of a sample, the largest weight first; none where none were used."""
+        """Return the neighbors of a sample.
+
+        Parameters
+        ----------
+        row : int
+            Row of the sample.
+        most : int
+            How many at most.
+
+        Returns
+        -------
+        list of Neighbor
+            The largest weight first; empty where the estimator used no neighbors.
+        """
         evidence = self.run.evidence
         if "neighbors" not in evidence.columns:
             return []
@@ -177,7 +227,7 @@ def _codes(labels: pd.Series[Any], run: AuditRun) -> IntArray:
     if unknown.any():
         raise RunFolderError(
             f"{run.folder}: the label {labels[unknown].iloc[0]!r} of issues.parquet is not among the classes "
-            "of audit.json: the run is damaged, make it again."
+            "of audit.json: the run is damaged. Run the audit again."
         )
     result: IntArray = codes.fillna(MISSING).to_numpy().astype(np.int64)
     return result

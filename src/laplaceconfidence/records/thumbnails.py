@@ -11,9 +11,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from laplaceconfidence.data.images import load_thumbnail
-from laplaceconfidence.data.picture_encoding import EncodedPicture, encode_picture
-from laplaceconfidence.exceptions import DataFormatError
+from laplaceconfidence.data.picture_encoding import EncodedPicture, encode_picture, encode_picture_file
 from laplaceconfidence.files import replacing
 from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.records.sample_arrays import SampleArrays
@@ -44,7 +42,20 @@ class Thumbnails:
         return bool(self._stored) or self._samples.run.record.source_kind == "image"
 
     def of(self, row: int, longest: int) -> EncodedPicture | None:
-        """The picture of a sample; None where there is none, or its file is missing or not an image."""
+        """Return the picture of a sample.
+
+        Parameters
+        ----------
+        row : int
+            Row of the sample.
+        longest : int
+            Pixels that the longer side of an image file is reduced to; stored pictures keep their size.
+
+        Returns
+        -------
+        EncodedPicture or None
+            None where there is none, or where its file is missing or not an image.
+        """
         if (stored := self._stored.of(row)) is not None:
             return encode_picture(stored)
         path = self.listed_file(row)
@@ -53,23 +64,36 @@ class Thumbnails:
         kept = self._kept_at(path, row, longest)
         if kept is not None and (picture := _read(kept)) is not None:
             return picture
-        try:
-            picture = encode_picture(load_thumbnail(path, longest))
-        except DataFormatError:
-            return None
-        if kept is not None:
+        picture = encode_picture_file(path, longest)
+        if kept is not None and picture is not None:
             _write(kept, picture.content)
         return picture
 
     def listed_file(self, row: int) -> Path | None:
-        """The image file of a sample, if it exists and no link leads out of its folder."""
+        """Return the image file of a sample.
+
+        Parameters
+        ----------
+        row : int
+            Row of the sample.
+
+        Returns
+        -------
+        pathlib.Path or None
+            None where there is no such file, or a link leads out of its folder.
+        """
         sources = self._samples.sources
         if sources is None or self._samples.run.record.source_kind != "image" or not sources[row]:
             return None
         return file_within(Path(os.path.normpath(sources[row])), self._root)
 
     def n_lost(self) -> int:
-        """How many of the listed image files cannot be found."""
+        """Count the listed image files that do not exist.
+
+        Returns
+        -------
+        int
+        """
         sources = self._samples.sources
         if sources is None or self._samples.run.record.source_kind != "image":
             return 0
@@ -83,7 +107,18 @@ class Thumbnails:
 
 
 def data_folder(run: AuditRun) -> Path | None:
-    """The folder that the data of a run came from, None if it is not known."""
+    """Return the folder that the data of a run came from.
+
+    Parameters
+    ----------
+    run : AuditRun
+        The audit.
+
+    Returns
+    -------
+    pathlib.Path or None
+        None if it is not known.
+    """
     source = run.record.source.get("source")
     if not isinstance(source, str) or not Path(source).is_absolute():
         return None
@@ -91,7 +126,20 @@ def data_folder(run: AuditRun) -> Path | None:
 
 
 def file_within(path: Path, root: Path | None) -> Path | None:
-    """``path`` with all links resolved, if it is a regular file below ``root`` (or below its own folder)."""
+    """Resolve a path, if it is a regular file below a folder.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The path.
+    root : pathlib.Path or None
+        The folder; that of the file itself where it is None or does not contain the path.
+
+    Returns
+    -------
+    pathlib.Path or None
+        The path without links; None where there is no such file, or a link leads out of the folder.
+    """
     base = root if root is not None and path.is_relative_to(root) else path.parent
     try:
         real = path.resolve(strict=True)

@@ -18,6 +18,7 @@ import numpy as np
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.files import replacing
+from laplaceconfidence.records.run_folder import read_table
 from laplaceconfidence.run_files import (
     AFTER_TRAINING,
     AFTER_WARM_UP,
@@ -41,15 +42,15 @@ if TYPE_CHECKING:
 class LearnedFeatures:
     """Features of some training samples after training, and after the warm-up if the run had one.
 
-    Attributes
+    Parameters
     ----------
-    rows : ndarray of shape (n_shown,)
-        Numbers of the samples.
-    after : ndarray of shape (n_shown, n_features)
+    rows : ndarray of int of shape (m,)
+        Rows of the samples.
+    after : ndarray of shape (m, d)
         Features after training.
-    before : ndarray of shape (n_shown, n_features) or None
+    before : ndarray of shape (m, d), optional
         Features after the warm-up.
-    warm_up_rounds : int or None
+    warm_up_rounds : int, optional
         Rounds of the warm-up.
     """
 
@@ -61,44 +62,60 @@ class LearnedFeatures:
 
 @dataclass(frozen=True, eq=False)
 class TrainingRun:
-    """A training run, finished or not; tables are loaded when they are first used."""
+    """A training run, finished or not; tables are loaded when they are first used.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where the run is.
+    settings : dict
+        All settings of the run.
+    metrics : list of dict
+        One entry per round.
+    summary : dict or None
+        None while the run is not finished.
+    """
 
     folder: Path
     settings: dict[str, Any]
-    metrics: list[dict[str, Any]]  # one entry per round
-    summary: dict[str, Any] | None  # None while the run is not finished
+    metrics: list[dict[str, Any]]
+    summary: dict[str, Any] | None
 
     @cached_property
     def seconds(self) -> float | None:
+        """float or None: seconds of all rounds; None where they were not recorded."""
         lines = _read_lines(self.folder / TIMINGS)
         return float(sum(line["seconds"] for line in lines)) if lines else None
 
     @cached_property
     def confidences(self) -> dict[int, pd.DataFrame]:
-        """By round: ``id`` and the confidence each network was trained with."""
+        """dict of int to pandas.DataFrame: by round, ``id`` and the confidences used by each network."""
         paths = sorted((self.folder / CONFIDENCES).glob("round-*.parquet"))
-        return {int(path.stem.removeprefix("round-")): _read_table(path) for path in paths}
+        return {int(path.stem.removeprefix("round-")): read_table(path) for path in paths}
 
     @cached_property
     def refined_labels(self) -> pd.DataFrame | None:
-        """``id``, ``given_label``, ``confidence``, ``refined_label`` and ``held_out`` of every sample."""
+        """pandas.DataFrame or None: given and refined label of every sample; None if not written yet."""
         return self._table(REFINED_LABELS)
 
     @cached_property
     def predictions(self) -> pd.DataFrame | None:
+        """pandas.DataFrame or None: predictions for the training samples; None if not written yet."""
         return self._table(PREDICTIONS)
 
     @cached_property
     def test_predictions(self) -> pd.DataFrame | None:
+        """pandas.DataFrame or None: predictions for the test set; None if there are none."""
         return self._table(TEST_PREDICTIONS)
 
     @cached_property
     def truth(self) -> pd.DataFrame | None:
+        """pandas.DataFrame or None: true labels, where they are known."""
         return self._table(TRUTH)
 
     @cached_property
     def features(self) -> LearnedFeatures | None:
-        """Of at most 5,000 training samples; ``None`` while the run is not finished."""
+        """LearnedFeatures or None: features of at most 5,000 training samples; None if not written yet."""
         final = _read_arrays(self.folder / FEATURES / AFTER_TRAINING, "rows", "features")
         if final is None:
             return None
@@ -109,11 +126,23 @@ class TrainingRun:
 
     def _table(self, name: str) -> pd.DataFrame | None:
         path = self.folder / name
-        return _read_table(path) if path.is_file() else None
+        return read_table(path) if path.is_file() else None
 
 
 def write_truth(folder: Path, ids: Any, true_labels: Any, *, test_labels: Any = None) -> None:
-    """Keep true labels (names, ``None`` where not known) of the training samples, and of the test set."""
+    """Store true labels of the training samples and of the test set for the report.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the run.
+    ids : array-like of str of shape (n,)
+        Ids of the training samples.
+    true_labels : array-like of shape (n,) or None
+        Class names, None where they are not known.
+    test_labels : array-like of shape (m,), optional
+        Class names of the test set.
+    """
     import pandas as pd
 
     parts = []
@@ -128,12 +157,37 @@ def write_truth(folder: Path, ids: Any, true_labels: Any, *, test_labels: Any = 
 
 
 def is_training_run(folder: Path) -> bool:
-    """Whether ``folder`` looks like that of a training run."""
+    """Return whether a folder looks like that of a training run.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder.
+
+    Returns
+    -------
+    bool
+    """
     return (folder / SETTINGS).is_file()
 
 
 def read_training(folder: Path) -> TrainingRun:
-    """The training run in ``folder``, as far as it has come."""
+    """Read the training run in a folder, as far as it is finished.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the run.
+
+    Returns
+    -------
+    TrainingRun
+
+    Raises
+    ------
+    RunFolderError
+        If it is damaged, or has not finished a round yet.
+    """
     path = folder / SETTINGS
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
@@ -164,14 +218,4 @@ def _read_arrays(path: Path, *names: str) -> dict[str, Any] | None:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in names}
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise RunFolderError(f"{path} cannot be read ({error}): the run is damaged.") from error
-
-
-def _read_table(path: Path) -> pd.DataFrame:
-    import pandas as pd
-    import pyarrow as pa
-
-    try:
-        return pd.read_parquet(path)
-    except (OSError, pa.ArrowException) as error:
         raise RunFolderError(f"{path} cannot be read ({error}): the run is damaged.") from error

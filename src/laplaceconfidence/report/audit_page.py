@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from laplaceconfidence.auditing.summary import count_classes, count_pairs, headline
+from laplaceconfidence.arrays import IntArray
+from laplaceconfidence.auditing.summary import confusion_counts, count_classes, count_pairs, headline
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.records.thumbnails import Thumbnails
-from laplaceconfidence.report.audit_figures import ConfusionMatrix, ScoreHistogram, flagged_counts
+from laplaceconfidence.report.audit_figures import ConfusionMatrix, ScoreHistogram
 from laplaceconfidence.report.drawing import Page
 
 SUSPECTS = 48
@@ -20,20 +21,30 @@ PICTURE, SMALL_PICTURE = 224, 80  # pixels of the longer side
 SHORT_TEXT = 280
 LONG_TEXT = 20_000
 MOST_ROWS = 200
+MOST_PAIRS = 20
 
 
 def audit_page(run: AuditRun) -> Page:
-    """Build the report of an audit."""
+    """Build the report of an audit.
+
+    Parameters
+    ----------
+    run : AuditRun
+        The audit.
+
+    Returns
+    -------
+    Page
+    """
     samples = SampleArrays.of(run)
+    suggested = np.where(samples.flagged, samples.suggested, MISSING)
     thumbnails = Thumbnails(samples, cache=False)
     drawings = [ScoreHistogram(samples.confidence, samples.flagged).drawing()]
     if len(samples.suspects):
-        n_classes = len(samples.class_names)
-        counts = flagged_counts(samples.given, samples.suggested, samples.flagged, n_classes)
+        counts = confusion_counts(samples.given, suggested, len(samples.class_names))
         drawings.append(ConfusionMatrix(counts, samples.class_names).drawing())
     record = run.record
     suspects = [_suspect(samples, thumbnails, int(row)) for row in samples.suspects[:SUSPECTS]]
-    n_lost = thumbnails.n_lost()
     content = {
         "record": record,
         "headline": headline(
@@ -41,12 +52,12 @@ def audit_page(run: AuditRun) -> Page:
         ),
         "facts": _facts(samples),
         "flag_rule": _flag_rule(record.settings),
-        "classes": _classes(samples)[:MOST_ROWS],
+        "classes": _classes(samples, suggested)[:MOST_ROWS],
         "n_more_classes": max(0, record.n_classes - MOST_ROWS),
-        "pairs": _pairs(samples)[:20],
+        "pairs": _pairs(samples, suggested)[:MOST_PAIRS],
         "suspects": suspects,
         "n_suspects": len(samples.suspects),
-        "n_lost": n_lost,
+        "n_lost": thumbnails.n_lost(),
         "settings": sorted(record.settings.items()),
         "timings": sorted(record.timings.items(), key=lambda item: -item[1]),
     }
@@ -77,10 +88,9 @@ def _facts(samples: SampleArrays) -> list[tuple[str, str]]:
     return facts
 
 
-def _classes(samples: SampleArrays) -> list[dict[str, Any]]:
+def _classes(samples: SampleArrays, suggested: IntArray) -> list[dict[str, Any]]:
     """One row per class, the largest share of flagged labels first."""
-    flagged = np.where(samples.flagged, samples.suggested, MISSING)
-    counts = count_classes(samples.given, flagged, samples.confidence, len(samples.class_names))
+    counts = count_classes(samples.given, suggested, samples.confidence, len(samples.class_names))
     rows = [
         {
             "name": name,
@@ -96,16 +106,15 @@ def _classes(samples: SampleArrays) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -row["share"])
 
 
-def _pairs(samples: SampleArrays) -> list[dict[str, Any]]:
-    given, suggested = samples.given[samples.flagged], samples.suggested[samples.flagged]
+def _pairs(samples: SampleArrays, suggested: IntArray) -> list[dict[str, Any]]:
     names = samples.class_names
-    pairs = count_pairs(given, suggested, len(names))
+    pairs = count_pairs(samples.given, suggested, len(names))
     return [{"given": names[old], "suggested": names[new], "n": n} for old, new, n in pairs]
 
 
 def _suspect(samples: SampleArrays, thumbnails: Thumbnails, row: int) -> dict[str, Any]:
     return {
-        "rank_id": str(samples.ids[row]),
+        "id": str(samples.ids[row]),
         "given": samples.name(int(samples.given[row])),
         "suggested": samples.name(int(samples.suggested[row])),
         "probability": float(samples.probability[row]),
@@ -125,7 +134,7 @@ def _suspect(samples: SampleArrays, thumbnails: Thumbnails, row: int) -> dict[st
 
 
 def _look(samples: SampleArrays, thumbnails: Thumbnails, row: int, longest: int) -> dict[str, Any]:
-    """Picture or text of a sample; a missing picture leaves a note."""
+    """Picture or text of a sample; ``lost`` where its picture cannot be read."""
     picture = thumbnails.of(row, longest) if thumbnails.are_pictures else None
     text = None
     if samples.run.record.source_kind == "text" and samples.sources is not None:

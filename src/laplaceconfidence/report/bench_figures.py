@@ -18,7 +18,18 @@ _PERCENT = 100.0
 
 
 def metric_drawing(table: Table) -> Drawing | None:
-    """Means as points with standard deviations as bars, grouped by noise; None without results."""
+    """Draw means as points and standard deviations as bars, grouped by noise.
+
+    Parameters
+    ----------
+    table : Table
+        The results of one metric.
+
+    Returns
+    -------
+    Drawing or None
+        None without results.
+    """
     if not table.entries:
         return None
     scale = _PERCENT if table.metric.unit == "percent" else 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from laplaceconfidence.evaluation.noises import Noise
-from laplaceconfidence.evaluation.tables import TASK_TITLES, Table, verdict
+from laplaceconfidence.evaluation.tables import TASK_TITLES, Table, leader_sentence
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records.bench_run import BenchRun
 from laplaceconfidence.report.bench_figures import metric_drawing
@@ -15,7 +15,22 @@ MOST_CLASS_NAMES = 30
 
 
 def bench_page(run: BenchRun) -> Page:
-    """Build the report of a bench, finished or not."""
+    """Build the report of a bench, finished or not.
+
+    Parameters
+    ----------
+    run : BenchRun
+        The bench.
+
+    Returns
+    -------
+    Page
+
+    Raises
+    ------
+    RunFolderError
+        If it has no finished cell yet.
+    """
     if not run.done:
         raise RunFolderError(
             f"The bench in {run.folder} has no finished cell yet: there is nothing to report."
@@ -53,8 +68,8 @@ def _headline(run: BenchRun, tables: list[Table]) -> str:
     """Which contender is best how often, for every task."""
     leading = [next(table for table in tables if table.task == task) for task in run.record.grid.tasks]
     if len(leading) == 1:
-        return verdict(leading[0])
-    return " ".join(f"{TASK_TITLES[table.task]}: {verdict(table)}" for table in leading)
+        return leader_sentence(leading[0])
+    return " ".join(f"{TASK_TITLES[table.task]}: {leader_sentence(table)}" for table in leading)
 
 
 def _facts(run: BenchRun) -> list[tuple[str, str]]:

@@ -22,13 +22,27 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colors, which people with any color vision can tell apart.
+# Okabe and Ito's colors, which are distinguishable with any color vision.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999")
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """The colors that depend on the background of a figure."""
+    """The colors that depend on the background of a figure.
+
+    Parameters
+    ----------
+    ink : str
+        Text.
+    soft : str
+        Axes and lines.
+    trusted : str
+        Labels that are not flagged, and counts.
+    suspect : str
+        Flagged labels.
+    ground : str
+        The background.
+    """
 
     ink: str
     soft: str
@@ -47,7 +61,7 @@ _VARIABLES = {
     "#010207": "var(--card)",
 }
 
-# Pixels of the page per point of the figure: where there is room, and at least. On a phone a wide figure is
+# Pixels of the page per point of the figure: on a wide page, and at least. On a phone, a wide figure is
 # scrolled, not shrunk until it is illegible.
 _ENLARGED, _LEAST, _LEAST_IF_WIDE = 1.75, 0.8, 1.15
 _WIDE = 450  # points
@@ -77,14 +91,30 @@ class Drawing:
     draw: Draw
 
     def svg(self) -> str:
-        """The figure as an ``<svg>`` element for a page."""
+        """Return the figure as an ``<svg>`` element for a page.
+
+        Returns
+        -------
+        str
+        """
         buffer = io.StringIO()
         with _settings(_PLACEHOLDERS, self.name):
             self.draw(_PLACEHOLDERS).savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
         return _for_page(buffer.getvalue(), self.name)
 
     def save(self, folder: Path) -> list[Path]:
-        """Write the figure as PDF and PNG into a folder; returns the files."""
+        """Write the figure as PDF and PNG.
+
+        Parameters
+        ----------
+        folder : pathlib.Path
+            Where to write the files.
+
+        Returns
+        -------
+        list of pathlib.Path
+            The files.
+        """
         paths = [folder / f"{self.name}.{format}" for format in ("pdf", "png")]
         with _settings(PAPER, self.name):
             figure = self.draw(PAPER)
@@ -99,18 +129,27 @@ class Plot(Protocol):
 
     @property
     def size(self) -> tuple[float, float]:
-        """Width and height of a figure that holds nothing else, in inches."""
+        """tuple of float: width and height of a figure that holds nothing else, in inches."""
 
     def paint(self, axes: Axes, theme: Theme) -> None:
-        """Draw into ``axes``."""
+        """Draw the plot.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes
+            Where to draw.
+        theme : Theme
+            Colors.
+        """
 
 
 def drawing_of(plot: Plot, name: str, title: str, alt: str) -> Drawing:
-    """A plot as a figure of a report.
+    """Make a figure of a report from a plot.
 
     Parameters
     ----------
     plot : Plot
+        What is drawn.
     name, title, alt : str
         As in ``Drawing``.
 
@@ -128,11 +167,12 @@ def drawing_of(plot: Plot, name: str, title: str, alt: str) -> Drawing:
 
 
 def plot_into(plot: Plot, axes: Axes | None = None) -> Axes:
-    """A plot in the user's own axes and style, for scripts and notebooks.
+    """Draw a plot in the user's own axes and style, for scripts and notebooks.
 
     Parameters
     ----------
     plot : Plot
+        What is drawn.
     axes : matplotlib.axes.Axes, optional
         Where to draw; by default the axes of a new figure of ``matplotlib.pyplot``.
 
@@ -175,7 +215,22 @@ class Page:
 
 
 def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
-    """An empty figure, in inches, with axes side by side."""
+    """Make an empty figure with axes side by side.
+
+    Parameters
+    ----------
+    width, height : float
+        Inches.
+    columns : int, default=1
+        Number of axes.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+        The figure.
+    axes : list of matplotlib.axes.Axes
+        Its axes.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.auditing.summary import confusion_counts
+from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.evaluation.metrics import f1_at
 from laplaceconfidence.records.training_run import TrainingRun
 from laplaceconfidence.report.audit_figures import CLASSES_WITH_NUMBERS, MOST_CLASSES, draw_matrix
@@ -19,7 +21,18 @@ if TYPE_CHECKING:
 
 
 def accuracy_curves(run: TrainingRun) -> Drawing | None:
-    """Accuracy by round on the held-out part of the given labels and on the test set."""
+    """Draw accuracy by round on the held-out given labels and on the test set.
+
+    Parameters
+    ----------
+    run : TrainingRun
+        The run.
+
+    Returns
+    -------
+    Drawing or None
+        None where no accuracy was recorded.
+    """
     names = {"test_accuracy": "test set", "validation_accuracy": "held-out given labels"}
     curves = {words: _curve(run, name) for name, words in names.items()}
     curves = {words: curve for words, curve in curves.items() if len(curve[0])}
@@ -42,7 +55,18 @@ def accuracy_curves(run: TrainingRun) -> Drawing | None:
 
 
 def loss_curves(run: TrainingRun) -> Drawing | None:
-    """Training loss by round, one curve per network."""
+    """Draw training loss by round, one curve per network.
+
+    Parameters
+    ----------
+    run : TrainingRun
+        The run.
+
+    Returns
+    -------
+    Drawing or None
+        None where no loss was recorded.
+    """
     by_network: dict[int, dict[int, list[float]]] = {}
     for entry in run.metrics:
         for phase in entry.get("phases", []):
@@ -70,7 +94,18 @@ def loss_curves(run: TrainingRun) -> Drawing | None:
 
 
 def confidence_over_rounds(run: TrainingRun) -> Drawing | None:
-    """Histogram of the confidence, one column per round."""
+    """Draw a histogram of the confidences for every round, one column per round.
+
+    Parameters
+    ----------
+    run : TrainingRun
+        The run.
+
+    Returns
+    -------
+    Drawing or None
+        None where no confidences were recorded.
+    """
     if not run.confidences:
         return None
     edges = np.linspace(0, 1, 31)
@@ -106,7 +141,18 @@ def confidence_over_rounds(run: TrainingRun) -> Drawing | None:
 
 
 def f1_over_rounds(run: TrainingRun) -> Drawing | None:
-    """F1 of finding wrong labels by a confidence below one half, where true labels are known."""
+    """Draw the F1 score of finding wrong labels by a confidence below one half, by round.
+
+    Parameters
+    ----------
+    run : TrainingRun
+        The run.
+
+    Returns
+    -------
+    Drawing or None
+        None where no true labels or no confidences are known.
+    """
     refined, truth = run.refined_labels, true_labels(run, "train")
     if refined is None or truth is None or not run.confidences:
         return None
@@ -134,7 +180,18 @@ def f1_over_rounds(run: TrainingRun) -> Drawing | None:
 
 
 def confusions(run: TrainingRun) -> Drawing | None:
-    """Given labels, training predictions and test predictions against the truth (or the given labels)."""
+    """Draw given labels, training predictions and test predictions against the true (or given) labels.
+
+    Parameters
+    ----------
+    run : TrainingRun
+        The run.
+
+    Returns
+    -------
+    Drawing or None
+        None while the run is not finished.
+    """
     refined, predictions = run.refined_labels, run.predictions
     if refined is None or predictions is None:
         return None
@@ -190,7 +247,20 @@ def _mean_confidence(table: pd.DataFrame) -> FloatArray:
 
 
 def true_labels(run: TrainingRun, split: str) -> Any:
-    """True labels by id, None where they are not known."""
+    """Return the true labels of a run by id.
+
+    Parameters
+    ----------
+    run : TrainingRun
+        The run.
+    split : {"train", "test"}
+        Which samples.
+
+    Returns
+    -------
+    pandas.Series or None
+        None where they are not known.
+    """
     truth = run.truth
     if truth is None:
         return None
@@ -200,8 +270,8 @@ def true_labels(run: TrainingRun, split: str) -> Any:
 
 def _counts(table: pd.DataFrame, column: str, against: Any, names: list[str]) -> IntArray:
     code = {name: number for number, name in enumerate(names)}
-    rows = table["id"].map(against).astype(object).map(code)
-    columns = table[column].astype(object).map(code)
-    known = (rows.notna() & columns.notna()).to_numpy()
-    cells = rows[known].astype(int).to_numpy() * len(names) + columns[known].astype(int).to_numpy()
-    return np.bincount(cells, minlength=len(names) ** 2).reshape(len(names), len(names))
+    rows, columns = (
+        labels.astype(object).map(code).fillna(MISSING).to_numpy().astype(np.int64)
+        for labels in (table["id"].map(against), table[column])
+    )
+    return confusion_counts(rows, columns, len(names))

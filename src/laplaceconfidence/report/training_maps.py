@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, StrArray
+from laplaceconfidence.notebook_html import counted, shortened
 from laplaceconfidence.records.training_run import LearnedFeatures, TrainingRun
-from laplaceconfidence.report.audit_figures import shortened
+from laplaceconfidence.report.audit_figures import LONGEST_NAME
 from laplaceconfidence.report.drawing import PALETTE, Drawing, Theme, new_figure
 from laplaceconfidence.report.training_figures import true_labels
 
@@ -22,7 +23,18 @@ _MARKS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 
 
 def feature_maps(run: TrainingRun) -> Drawing | None:
-    """t-SNE of the features before and after training, colored by true (or given) label."""
+    """Draw t-SNE maps of the features before and after training, colored by true (or given) label.
+
+    Parameters
+    ----------
+    run : TrainingRun
+        The run.
+
+    Returns
+    -------
+    Drawing or None
+        None where no features were stored.
+    """
     features, refined = run.features, run.refined_labels
     if features is None or refined is None:
         return None
@@ -62,7 +74,18 @@ def feature_maps(run: TrainingRun) -> Drawing | None:
 
 
 def maps_note(run: TrainingRun) -> str:
-    """What the maps show."""
+    """Describe what the maps show.
+
+    Parameters
+    ----------
+    run : TrainingRun
+        The run.
+
+    Returns
+    -------
+    str
+        Empty where there are no maps.
+    """
     features = run.features
     if features is None:
         return ""
@@ -76,7 +99,17 @@ def maps_note(run: TrainingRun) -> str:
 
 
 def embedded(features: FloatArray) -> FloatArray:
-    """t-SNE of features as ndarray of shape (n, 2), with a fixed seed."""
+    """Compute a t-SNE map of features, with a fixed seed.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, ...)
+        Features.
+
+    Returns
+    -------
+    ndarray of shape (n, 2)
+    """
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
@@ -97,7 +130,7 @@ def _write_names(axes: Axes, points: FloatArray, classes: StrArray, theme: Theme
         axes.text(
             x,
             y,
-            shortened(name),
+            shortened(name, LONGEST_NAME),
             ha="center",
             va="center",
             size=9,
@@ -108,5 +141,4 @@ def _write_names(axes: Axes, points: FloatArray, classes: StrArray, theme: Theme
 
 
 def _before(features: LearnedFeatures) -> str:
-    rounds = features.warm_up_rounds
-    return f"after plain warm-up ({rounds} round{'' if rounds == 1 else 's'})"
+    return f"after the warm-up ({counted(features.warm_up_rounds or 0, 'round')})"

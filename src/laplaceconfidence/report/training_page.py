@@ -19,12 +19,22 @@ from laplaceconfidence.stages import stage
 _NOTES = {
     "accuracy": "The round is chosen by the held-out given labels; the test set has no influence.",
     "confidence": "Each column is the histogram of one round, averaged over the networks.",
-    "f1": "A label is called wrong where its confidence is below one half.",
+    "f1": "A label counts as wrong if its confidence is below one half.",
 }
 
 
 def training_page(run: TrainingRun) -> Page:
-    """Build the report of a training run, finished or not."""
+    """Build the report of a training run, finished or not.
+
+    Parameters
+    ----------
+    run : TrainingRun
+        The run.
+
+    Returns
+    -------
+    Page
+    """
     makers = (accuracy_curves, loss_curves, confidence_over_rounds, f1_over_rounds, confusions, feature_maps)
     with stage("figures"):
         drawings = [drawing for make in makers if (drawing := make(run)) is not None]
@@ -52,7 +62,8 @@ def _headline(run: TrainingRun) -> str:
         changed = f" {n:,} of {len(refined):,} labels would be changed."
     if "test_accuracy_of_chosen_round" in summary:
         accuracy = summary["test_accuracy_of_chosen_round"]
-        return f"{accuracy:.1%} of the test set is classified correctly after {n_rounds:,} rounds.{changed}"
+        chosen = f"round {summary['chosen_round']:,} of {n_rounds:,}"
+        return f"{accuracy:.1%} of the test set is classified correctly ({chosen}).{changed}"
     return f"Trained for {n_rounds:,} rounds.{changed}"
 
 

@@ -100,8 +100,19 @@ def _page(folder: Path) -> Page:
 
 
 def share(value: float | None) -> str:
-    """A share in percent; what is nearly 0 or nearly 1 is not rounded to it.
+    """Format a share in percent; what is nearly 0 or nearly 1 is not rounded to it.
 
+    Parameters
+    ----------
+    value : float or None
+        The share.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> share(0.416), share(0.99999), share(0.0001), share(1.0), share(None)
     ('41.6%', '>99.9%', '<0.1%', '100.0%', '–')
     """

@@ -1,17 +1,23 @@
-"""What a reviewer can decide about a label, and what follows from it."""
+"""Decisions of a reviewer about labels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.records.sample_arrays import SampleArrays
+from laplaceconfidence.validation import check_choice, check_integer, must_be
 
 Verdict = Literal["keep", "suggestion", "other", "unsure", "none"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 SETTLES_LABEL = ("keep", "suggestion", "other")
-"""Verdicts after which the label is certain; 'none' means that no class fits, 'unsure' leaves it open."""
+"""Verdicts after which the label is certain. After "none" no class fits; after "unsure" it is still open."""
+
+SHOWN_NEIGHBORS = 8  # of a sample under review
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +79,65 @@ class NewDecision:
     shown: dict[str, Any]
 
 
-def decided_label(verdict: Verdict, *, given: int, suggested: int, other: int | None) -> int | None:
-    """The code of the label after a verdict; None where it leads to none."""
-    if verdict == "keep":
-        return None if given == MISSING else given
-    if verdict == "suggestion":
-        return suggested
-    return other if verdict == "other" else None
+def new_decision(
+    samples: SampleArrays, row: int, verdict: str, label: int | None, expected_version: int
+) -> NewDecision:
+    """Build a decision from what a reviewer chose.
+
+    Another class that is the given or the suggested one becomes "keep" or "suggestion".
+
+    Parameters
+    ----------
+    samples : SampleArrays
+        The samples of the audit.
+    row : int
+        Row of the sample.
+    verdict : {"keep", "suggestion", "other", "unsure", "none"}
+        The verdict.
+    label : int or None
+        Code of the class, for "other" only.
+    expected_version : int
+        Version of the decision that the reviewer saw; 0 if there was none.
+
+    Returns
+    -------
+    NewDecision
+    """
+    chosen: Verdict = check_choice(verdict, "verdict", VERDICTS)  # type: ignore[assignment]
+    if chosen == "other":
+        check_integer(label, "label", minimum=0, maximum=len(samples.class_names) - 1)
+    elif label is not None:
+        raise must_be("label", "left out unless 'verdict' is 'other'", label)
+    given, suggested = int(samples.given[row]), int(samples.suggested[row])
+    if chosen == "other" and label in (given, suggested):
+        chosen = "keep" if label == given else "suggestion"
+    if chosen == "suggestion" and suggested == given:
+        chosen = "keep"
+    code = {"keep": None if given == MISSING else given, "suggestion": suggested, "other": label}.get(chosen)
+    confidence = float(samples.confidence[row])
+    shown = {
+        "given": samples.name(given),
+        "suggested": samples.name(suggested),
+        "probability": round(float(samples.probability[row]), 6),
+        "confidence": None if np.isnan(confidence) else round(confidence, 6),
+        "neighbors": [neighbor.row for neighbor in samples.neighbors(row, SHOWN_NEIGHBORS)],
+    }
+    return NewDecision(row, str(samples.ids[row]), expected_version, chosen, code, shown)
 
 
-def says_wrong(verdict: Verdict | None) -> bool | None:
-    """Whether a verdict means that the given label is wrong; None where it leaves that open."""
+def means_wrong(verdict: Verdict | None) -> bool | None:
+    """Return whether a verdict means that the given label is wrong.
+
+    Parameters
+    ----------
+    verdict : {"keep", "suggestion", "other", "unsure", "none"} or None
+        The verdict.
+
+    Returns
+    -------
+    bool or None
+        None for "unsure" and for no verdict.
+    """
     if verdict is None or verdict == "unsure":
         return None
     return verdict != "keep"

@@ -11,15 +11,24 @@ from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.sample_arrays import Neighbor
 from laplaceconfidence.records.thumbnails import Thumbnails
+from laplaceconfidence.review.decisions import SHOWN_NEIGHBORS
 from laplaceconfidence.review.estimates import ReviewProgress
-from laplaceconfidence.review.session import SHOWN_NEIGHBORS, ReviewSession
+from laplaceconfidence.review.session import ReviewSession
 
 CHARACTERS_AT_ONCE = 5_000
 CHARACTERS_ON_A_TILE = 160
 
 
 class Describer:
-    """Describes samples, neighbors and progress of a session."""
+    """Describes samples, neighbors and progress of a session.
+
+    Parameters
+    ----------
+    session : ReviewSession
+        The review.
+    thumbnails : Thumbnails
+        The pictures of its samples.
+    """
 
     def __init__(self, session: ReviewSession, thumbnails: Thumbnails) -> None:
         self._session = session
@@ -27,7 +36,20 @@ class Describer:
         self._has_pictures = thumbnails.are_pictures
 
     def tile(self, row: int, most_characters: int = CHARACTERS_ON_A_TILE) -> dict[str, Any]:
-        """A short description of a sample."""
+        """Describe a sample in short.
+
+        Parameters
+        ----------
+        row : int
+            Row of the sample.
+        most_characters : int, default=160
+            Characters of its text at most.
+
+        Returns
+        -------
+        dict of str to object
+            Values for JSON.
+        """
         samples = self._samples
         decision = self._session.decision(row)
         return {
@@ -51,7 +73,20 @@ class Describer:
         }
 
     def sample(self, row: int, calibration: LogOddsCalibration | None) -> dict[str, Any]:
-        """A sample with its most probable classes and its neighbors."""
+        """Describe a sample with its most probable classes and its neighbors.
+
+        Parameters
+        ----------
+        row : int
+            Row of the sample.
+        calibration : LogOddsCalibration or None
+            Calibration of the confidences, if there is one.
+
+        Returns
+        -------
+        dict of str to object
+            Values for JSON.
+        """
         samples = self._samples
         calibrated = None
         if calibration is not None and samples.given[row] != MISSING:
@@ -69,7 +104,18 @@ class Describer:
         }
 
     def progress(self, progress: ReviewProgress) -> dict[str, Any]:
-        """How far the review is."""
+        """Describe the progress of the review.
+
+        Parameters
+        ----------
+        progress : ReviewProgress
+            Counts and estimates.
+
+        Returns
+        -------
+        dict of str to object
+            Values for JSON.
+        """
         noise = progress.noise
         return {
             "n_suspects": progress.n_suspects,
@@ -88,7 +134,19 @@ class Describer:
         }
 
     def text_from(self, row: int, start: int) -> str:
-        """A further part of a long text."""
+        """Return a further part of a long text.
+
+        Parameters
+        ----------
+        row : int
+            Row of the sample.
+        start : int
+            Its first character.
+
+        Returns
+        -------
+        str
+        """
         sources = self._samples.sources
         return "" if sources is None else str(sources[row])[start : start + CHARACTERS_AT_ONCE]
 

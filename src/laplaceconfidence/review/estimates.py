@@ -84,9 +84,9 @@ class RandomSample:
 
 
 def random_sample(
-    random_order: IntArray, is_decided: BoolArray, said_wrong: FloatArray, in_random_queue: BoolArray
+    random_order: IntArray, is_decided: BoolArray, is_wrong: FloatArray, in_random_queue: BoolArray
 ) -> RandomSample:
-    """Select the verdicts on the first samples of the random order, in whichever queue they were given.
+    """Select the verdicts on the first samples of the random order, from whichever queue.
 
     The order was drawn before the review. All rows up to the last one that was decided in the random queue
     are therefore a random sample, including those that were first decided among the suspects. A sample that
@@ -98,7 +98,7 @@ def random_sample(
         Labeled rows in random order.
     is_decided : ndarray of bool of shape (n,)
         Rows with a verdict.
-    said_wrong : ndarray of shape (n,)
+    is_wrong : ndarray of shape (n,)
         1 where the verdict means that the label is wrong, 0 where it is right, NaN for "unsure".
     in_random_queue : ndarray of bool of shape (n,)
         Rows that were decided in the random queue.
@@ -113,12 +113,22 @@ def random_sample(
     if len(reached) == 0:
         return RandomSample(np.empty(0, np.int64), np.empty(0, bool))
     drawn = without_gap[: reached[-1] + 1]
-    rows = drawn[~np.isnan(said_wrong[drawn])]
-    return RandomSample(rows, said_wrong[rows] == 1)
+    rows = drawn[~np.isnan(is_wrong[drawn])]
+    return RandomSample(rows, is_wrong[rows] == 1)
 
 
 def noise_estimate(wrong: BoolArray) -> NoiseEstimate:
-    """Estimate the noise rate, with the exact interval of Clopper and Pearson (1934)."""
+    """Estimate the noise rate, with the exact interval of Clopper and Pearson (1934).
+
+    Parameters
+    ----------
+    wrong : ndarray of bool of shape (m,)
+        Whether each label of a random sample is wrong.
+
+    Returns
+    -------
+    NoiseEstimate
+    """
     n, k = len(wrong), int(wrong.sum())
     outside = (1 - LEVEL) / 2
     low = float(betaincinv(k, n - k + 1, outside)) if k > 0 else 0.0
@@ -127,7 +137,20 @@ def noise_estimate(wrong: BoolArray) -> NoiseEstimate:
 
 
 def calibration_from(sample: RandomSample, confidence: FloatArray) -> LogOddsCalibration | None:
-    """Fit a calibration of confidences to the verdicts; None for too few verdicts."""
+    """Fit a calibration of confidences to the verdicts on a random sample.
+
+    Parameters
+    ----------
+    sample : RandomSample
+        The verdicts.
+    confidence : ndarray of shape (n,)
+        Confidences by row.
+
+    Returns
+    -------
+    LogOddsCalibration or None
+        None for too few verdicts.
+    """
     if len(sample.rows) < FEWEST_AUDITED:
         return None
     return fit_calibration(confidence[sample.rows], ~sample.wrong, trusted=False)

@@ -1,8 +1,8 @@
 """Access checks of the review page, made on every request before anything else.
 
 A page of another site can make a browser send requests to this server, and its domain name can be made to
-resolve to this machine. Therefore the headers Host and Origin must be ours, and requests that change
-something, or any request on an address other than a loopback one, need the token or the cookie set for it.
+resolve to this machine. Therefore the headers Host and Origin must be those of this page. Requests that
+change something need the token or its cookie, and so do all requests if the address is not a loopback one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,17 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine only."""
+    """Return whether an address can be reached from this machine only.
+
+    Parameters
+    ----------
+    host : str
+        A host name or an IP address.
+
+    Returns
+    -------
+    bool
+    """
     if host == "localhost":
         return True
     try:
@@ -68,6 +78,7 @@ class Access:
 
     @property
     def needs_token(self) -> bool:
+        """bool: whether every request needs the token."""
         return not is_loopback(self.host)
 
     @property
@@ -77,6 +88,7 @@ class Access:
 
     @property
     def url(self) -> str:
+        """str: the address to open in a browser, with the token if it is needed."""
         host = self.host
         if host in ("0.0.0.0", "::"):
             host = socket.gethostname()
@@ -93,7 +105,15 @@ class Access:
 
 
 class Guard:
-    """Middleware that refuses requests that do not come from our own page."""
+    """ASGI middleware that refuses requests that do not come from this page.
+
+    Parameters
+    ----------
+    application : ASGI application
+        What allowed requests are passed to.
+    access : Access
+        Where the page is served, and its token.
+    """
 
     def __init__(self, application: Application, access: Access) -> None:
         self._application = application
@@ -112,22 +132,22 @@ class Guard:
         changes = scope["method"] not in ("GET", "HEAD")
         refusal = self._refusal(headers, changes)
         if refusal is not None:
-            await _answer(send, 403, refusal)
+            await _respond(send, 403, refusal)
             return
-        asked = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if scope["path"] == "/" and asked and self._is_token(asked):
-            await _answer(send, 303, "", [(b"location", b"/"), self._set_cookie()])
+        sent = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if scope["path"] == "/" and sent and self._is_token(sent):
+            await _respond(send, 303, "", [(b"location", b"/"), self._set_cookie()])
             return
         known = self._is_known(headers)
         if not known and (changes or self._access.needs_token):
-            await _answer(
+            await _respond(
                 send,
                 401,
                 "This review needs its token: open the address that was printed when it was started.",
             )
             return
         if int(headers.get("content-length") or 0) > LARGEST_REQUEST or "transfer-encoding" in headers:
-            await _answer(send, 413, "The request is too large.")
+            await _respond(send, 413, "The request is too large.")
             return
         more = list(HEADERS)
         if not known and scope["path"] == "/":  # on a loopback address, opening the page is enough
@@ -170,7 +190,7 @@ def _with_headers(send: Send, more: list[tuple[bytes, bytes]]) -> Send:
     return send_more
 
 
-async def _answer(send: Send, status: int, text: str, more: list[tuple[bytes, bytes]] | None = None) -> None:
+async def _respond(send: Send, status: int, text: str, more: list[tuple[bytes, bytes]] | None = None) -> None:
     headers = [(b"content-type", b"text/plain; charset=utf-8"), *HEADERS, *(more or [])]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": text.encode()})

@@ -41,7 +41,13 @@ class QueueFilter:
 
 
 class Queues:
-    """The suspects worst first, all labels in random order, and the samples without a label."""
+    """The suspects worst first, all labels in random order, and the samples without a label.
+
+    Parameters
+    ----------
+    samples : SampleArrays
+        The samples of the audit.
+    """
 
     def __init__(self, samples: SampleArrays) -> None:
         self._samples = samples
@@ -56,7 +62,20 @@ class Queues:
         self._texts: list[Any] | None = None
 
     def rows(self, filter: QueueFilter, is_decided: BoolArray) -> IntArray:
-        """The rows that pass the filter, in the order of the queue."""
+        """Return the rows that pass a filter.
+
+        Parameters
+        ----------
+        filter : QueueFilter
+            Which samples of which queue.
+        is_decided : ndarray of bool of shape (n,)
+            Which samples have a decision.
+
+        Returns
+        -------
+        ndarray of int
+            In the order of the queue.
+        """
         rows = self.matching(filter)
         if filter.show == "all":
             return rows
@@ -64,7 +83,18 @@ class Queues:
         return rows[decided if filter.show == "decided" else ~decided]
 
     def matching(self, filter: QueueFilter) -> IntArray:
-        """The same, with and without a decision."""
+        """Return the rows that pass a filter, with and without a decision.
+
+        Parameters
+        ----------
+        filter : QueueFilter
+            Which samples of which queue.
+
+        Returns
+        -------
+        ndarray of int
+            In the order of the queue.
+        """
         rows = self.rows_of[filter.view]
         if filter.given is not None:
             rows = rows[self._samples.given[rows] == filter.given]
@@ -75,9 +105,23 @@ class Queues:
         return rows
 
     def step(self, filter: QueueFilter, is_decided: BoolArray, row: int | None, direction: int) -> int | None:
-        """The next row after ``row`` (before it, for direction -1) that passes the filter, cyclically.
+        """Return the next row that passes a filter; after the last one comes the first.
 
-        ``row`` itself need not pass the filter any more.
+        Parameters
+        ----------
+        filter : QueueFilter
+            Which samples of which queue.
+        is_decided : ndarray of bool of shape (n,)
+            Which samples have a decision.
+        row : int or None
+            The current row, which need not pass the filter any more; None for the first row.
+        direction : int
+            -1 for the previous row.
+
+        Returns
+        -------
+        int or None
+            None where no other row passes the filter.
         """
         if row is None:
             rows = self.rows(filter, is_decided)
@@ -95,7 +139,22 @@ class Queues:
         return int(every[candidates[0]]) if len(candidates) else None
 
     def pairs(self, view: QueueName, is_decided: BoolArray, most: int) -> list[tuple[int, int, int, int]]:
-        """(given, suggested, count, count of undecided ones), the most frequent pair first."""
+        """Count the labels of a queue by given and suggested class.
+
+        Parameters
+        ----------
+        view : {"worst", "random", "unlabeled"}
+            The queue.
+        is_decided : ndarray of bool of shape (n,)
+            Which samples have a decision.
+        most : int
+            Pairs at most.
+
+        Returns
+        -------
+        list of tuple of int
+            (given, suggested, count, count of undecided ones), the most frequent pair first.
+        """
         rows = self.rows_of[view]
         given, suggested = self._samples.given[rows], self._samples.suggested[rows]
         n_classes = len(self._samples.class_names)

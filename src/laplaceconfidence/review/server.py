@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +17,7 @@ from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 from laplaceconfidence.records.thumbnails import Thumbnails
 from laplaceconfidence.review.describe import Describer
 from laplaceconfidence.review.guard import Access, Guard
+from laplaceconfidence.review.picture_prefetcher import PicturePrefetcher
 from laplaceconfidence.review.queues import QueueFilter, QueueName, Show
 from laplaceconfidence.review.session import ReviewSession
 from laplaceconfidence.review.store import BusyStoreError, StaleDecisionError
@@ -32,41 +31,6 @@ _HERE = Path(__file__).parent
 
 RowAndVersion = Annotated[list[int], Field(min_length=2, max_length=2)]
 Who = Annotated[str, Field(min_length=1, max_length=80)]
-
-
-class PicturePrefetcher:
-    """Makes pictures in a thread before they are requested. Only the latest request counts.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the picture of a row.
-    """
-
-    def __init__(self, make: Callable[[int], object]) -> None:
-        self._make = make
-        self._lock = threading.Lock()
-        self._rows: list[int] = []
-        self._is_running = False
-
-    def prefetch(self, rows: Iterable[int]) -> None:
-        """Make the pictures of ``rows``, in this order, instead of those requested before."""
-        with self._lock:
-            self._rows = list(rows)
-            if self._is_running or not self._rows:
-                return
-            self._is_running = True
-        threading.Thread(target=self._run, name="picture prefetcher", daemon=True).start()
-
-    def _run(self) -> None:
-        while True:
-            with self._lock:
-                if not self._rows:
-                    self._is_running = False
-                    return
-                row = self._rows.pop(0)
-            with suppress(OSError):  # the request for this picture reports that it is missing
-                self._make(row)
 
 
 class _Strict(BaseModel):
@@ -83,10 +47,18 @@ class QueueRequest(_Strict):
     show: Show = "undecided"
 
     def filter(self) -> QueueFilter:
+        """Return the filter of the queue.
+
+        Returns
+        -------
+        QueueFilter
+        """
         return QueueFilter(self.view, self.given, self.suggested, self.search, self.show)
 
 
 class DecisionRequest(_Strict):
+    """A verdict on one sample; ``version`` is that of the decision that the reviewer saw."""
+
     row: int
     verdict: str
     label: int | None = None
@@ -96,6 +68,8 @@ class DecisionRequest(_Strict):
 
 
 class ManyRequest(_Strict):
+    """The same verdict on several samples of the grid, each with the version that the reviewer saw."""
+
     rows: Annotated[list[RowAndVersion], Field(min_length=1, max_length=TILES_ON_A_PAGE)]
     verdict: str
     who: Who
@@ -103,11 +77,15 @@ class ManyRequest(_Strict):
 
 
 class UndoRequest(_Strict):
+    """Undo the last step of a reviewer."""
+
     who: Who
     queue: QueueRequest = QueueRequest()
 
 
 class BulkRequest(_Strict):
+    """Accept all suggestions of a preview, which ``fingerprint`` identifies."""
+
     given: int
     suggested: int
     min_probability: float = Field(ge=0, le=1)
@@ -148,7 +126,7 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
         if thumbnails.are_pictures:
             prefetcher.prefetch(rows[:PICTURES_AHEAD].tolist())
 
-    # Loads tables and pictures now, not when the reviewer waits for the first sample.
+    # Load tables and pictures before the first request, so that the reviewer does not wait for them.
     prefetch(samples.suspects)
     describer.sample(0, None)
 
@@ -260,9 +238,7 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
     def accept(request: BulkRequest) -> JSONResponse:
         bulk = session.bulk(request.given, request.suggested, request.min_probability)
         if bulk.fingerprint != request.fingerprint:
-            message = (
-                "Another reviewer decided on some of these in the meantime. Nothing was stored: check again."
-            )
+            message = "Some of these samples were decided in the meantime. Nothing was stored: check again."
             return JSONResponse({"message": message}, status_code=409)
         made = session.accept_bulk(bulk, who=request.who)
         return JSONResponse({"n_stored": len(made), "progress": describer.progress(session.progress())})
@@ -281,7 +257,7 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
 def _report_errors(app: FastAPI, describer: Describer, session: ReviewSession) -> None:
     """Turn our own errors into responses that the page can show."""
 
-    def answer(status: int) -> Callable[[Request, Exception], JSONResponse]:
+    def response(status: int) -> Callable[[Request, Exception], JSONResponse]:
         return lambda _, error: JSONResponse({"message": str(error)}, status_code=status)
 
     def stale(_: Request, error: Exception) -> JSONResponse:
@@ -289,7 +265,7 @@ def _report_errors(app: FastAPI, describer: Describer, session: ReviewSession) -
         sample = describer.sample(error.current.row, session.progress().calibration)
         return JSONResponse({"message": str(error), "sample": sample}, status_code=409)
 
-    app.add_exception_handler(InvalidInputError, answer(422))
-    app.add_exception_handler(BusyStoreError, answer(503))
-    app.add_exception_handler(RunFolderError, answer(500))
+    app.add_exception_handler(InvalidInputError, response(422))
+    app.add_exception_handler(BusyStoreError, response(503))
+    app.add_exception_handler(RunFolderError, response(500))
     app.add_exception_handler(StaleDecisionError, stale)

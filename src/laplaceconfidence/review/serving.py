@@ -13,7 +13,24 @@ from laplaceconfidence.review.guard import Access
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Open a listening socket on ``port``, or on a free port for 0."""
+    """Open a listening socket.
+
+    Parameters
+    ----------
+    host : str
+        Address to listen on.
+    port : int
+        Port to listen on; 0 chooses a free one.
+
+    Returns
+    -------
+    socket.socket
+
+    Raises
+    ------
+    InvalidInputError
+        If the address or the port cannot be used.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # asyncio sends small responses at once only on sockets created as TCP: saves 40 ms per response.

@@ -2,8 +2,8 @@
 
 A decision is flushed to disk before the page reports it as stored. The table ``log`` only grows: who decided
 what, when, and what was shown. The table ``decisions`` holds the latest decision on every sample with a
-version. A new decision names the version that the reviewer saw, so that two tabs or two reviewers cannot
-overwrite each other without noticing.
+version. A new decision names the version that the reviewer saw, so that two tabs or two reviewers do not
+overwrite each other's decisions unknowingly.
 """
 
 from __future__ import annotations
@@ -49,7 +49,13 @@ BEGIN SELECT RAISE(ABORT, 'the log of decisions only grows'); END;
 
 
 class StaleDecisionError(LaplaceConfidenceError):
-    """Another decision was stored in the meantime: ``current``."""
+    """Another decision was stored in the meantime.
+
+    Parameters
+    ----------
+    current : Decision
+        The decision that holds now.
+    """
 
     def __init__(self, current: Decision) -> None:
         verdict = current.verdict or "decision undone"
@@ -101,27 +107,44 @@ class DecisionStore:
         if found["audit"] != expected["audit"]:
             raise RunFolderError(
                 f"{self.path} holds decisions about another audit than the one beside it: move it away, or "
-                "use 'laplaceconfidence audit SOURCE --decisions RUN' to carry decisions over."
+                "use 'laplaceconfidence audit SOURCE --decisions RUN' to reuse its decisions."
             )
         return connection
 
     def close(self) -> None:
+        """Close the file."""
         with self._lock:
             self._connection.close()
 
     def data_version(self) -> int:
-        """A number that changes whenever another process has written."""
+        """Return a number that changes whenever another process has written.
+
+        Returns
+        -------
+        int
+        """
         with self._reading() as connection:
             return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
     def all(self) -> list[Decision]:
-        """The latest decision on every sample that ever had one."""
+        """Return the latest decision on every sample that ever had one.
+
+        Returns
+        -------
+        list of Decision
+        """
         with self._reading() as connection:
             found = connection.execute("SELECT row, version, verdict, label, who, at, queue FROM decisions")
             return [Decision(*fields) for fields in found]
 
     def log(self) -> Iterator[dict[str, Any]]:
-        """Every decision and every undo, in order."""
+        """Iterate over every decision and every undo, in order.
+
+        Yields
+        ------
+        dict of str to object
+            One entry of the table ``log``.
+        """
         with self._reading() as connection:
             cursor = connection.execute("SELECT * FROM log ORDER BY seq")
             names = [column[0] for column in cursor.description]
@@ -131,7 +154,26 @@ class DecisionStore:
             yield {**fields, "shown": json.loads(fields["shown"])}
 
     def decide(self, new: Sequence[NewDecision], *, who: str, queue: str) -> list[Decision]:
-        """Store all of ``new`` in one transaction, or none if one of them is based on an old version."""
+        """Store decisions in one transaction.
+
+        Parameters
+        ----------
+        new : sequence of NewDecision
+            The decisions.
+        who : str
+            Name of the reviewer.
+        queue : str
+            Where they were made.
+
+        Returns
+        -------
+        list of Decision
+
+        Raises
+        ------
+        StaleDecisionError
+            If one of them is based on an old version; none is stored then.
+        """
         at = _now()
         with self._writing() as connection:
             before = self._current(connection, [decision.row for decision in new])
@@ -148,7 +190,23 @@ class DecisionStore:
         return made
 
     def undo(self, *, who: str) -> list[Decision]:
-        """Undo the last step of ``who``, which may be many decisions at once."""
+        """Undo the last step of a reviewer, which may be many decisions at once.
+
+        Parameters
+        ----------
+        who : str
+            Name of the reviewer.
+
+        Returns
+        -------
+        list of Decision
+            The decisions that hold now; empty if there was nothing to undo.
+
+        Raises
+        ------
+        StaleDecisionError
+            If another decision replaced one of them; nothing is undone then.
+        """
         with self._writing() as connection:
             found = connection.execute(
                 "SELECT batch FROM log WHERE who = ? AND undoes IS NULL AND batch NOT IN "
@@ -231,7 +289,20 @@ class DecisionStore:
 
 
 def read_decisions(folder: Path, record: AuditRecord) -> list[Decision]:
-    """The latest decision on every decided sample of a run; none where there was no review."""
+    """Read the latest decision on every decided sample of a run.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the run.
+    record : AuditRecord
+        Its record.
+
+    Returns
+    -------
+    list of Decision
+        Empty where there was no review.
+    """
     if not (folder / FILE).exists():
         return []
     store = DecisionStore(folder, record)

@@ -101,7 +101,7 @@ def verified_labels(dataset: NoisyDataset, tables: tuple[Path, ...], reviewed: P
 def _decisions(ids: Container[str], folder: Path) -> Verified:
     """The labels that the review of the run in ``folder`` settled for the samples with these ids."""
     from laplaceconfidence.records import read_audit
-    from laplaceconfidence.review.session import review_outcome
+    from laplaceconfidence.review.outcome import review_outcome
 
     outcome = review_outcome(read_audit(folder))
     labels = {id: label for id, label in outcome.labels.items() if id in ids}

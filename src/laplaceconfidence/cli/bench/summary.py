@@ -8,7 +8,7 @@ from rich.text import Text
 from laplaceconfidence.cli.bench.progress import cell_text
 from laplaceconfidence.cli.console import count, notices, output, plain_table
 from laplaceconfidence.evaluation.noises import Noise
-from laplaceconfidence.evaluation.tables import TASK_TITLES, Table, verdict
+from laplaceconfidence.evaluation.tables import TASK_TITLES, Table, leader_sentence
 from laplaceconfidence.records.bench_run import BenchRun
 
 MOST_FAILURES = 10
@@ -21,7 +21,7 @@ def show_bench(run: BenchRun) -> None:
     for task in run.record.grid.tasks:
         own = [table for table in tables if table.task == task]
         console.print()
-        console.print(Text(f"{TASK_TITLES[task]}: {verdict(own[0])}", style="bold"), soft_wrap=True)
+        console.print(Text(f"{TASK_TITLES[task]}: {leader_sentence(own[0])}", style="bold"), soft_wrap=True)
         n = len(run.record.seeds)
         console.print("One seed." if n == 1 else f"Mean ± standard deviation over {n} seeds.", style="dim")
         for table in own:

@@ -1,14 +1,14 @@
-// Requests to the server. The error says if nothing was stored.
+// Requests to the server. Errors carry a message for the reviewer.
 
-export class Refused extends Error {
+export class RequestError extends Error {
   constructor(status, content) {
-    super(content.message || `The server answered ${status}.`);
+    super(content.message || `The server responded with status ${status}.`);
     this.status = status;
     this.content = content;
   }
 }
 
-async function ask(method, path, body) {
+async function request(method, path, body) {
   let response;
   try {
     response = await fetch(path, {
@@ -17,13 +17,13 @@ async function ask(method, path, body) {
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch {
-    throw new Refused(0, { message: "The review server does not answer. Nothing was stored; restart it and continue." });
+    throw new RequestError(0, { message: "The review server is not responding. Nothing was stored: restart it and continue." });
   }
   const isJson = (response.headers.get("content-type") || "").includes("json");
   const content = isJson ? await response.json() : { message: await response.text() };
-  if (!response.ok) throw new Refused(response.status, content);
+  if (!response.ok) throw new RequestError(response.status, content);
   return content;
 }
 
-export const get = (path) => ask("GET", path);
-export const post = (path, body) => ask("POST", path, body);
+export const get = (path) => request("GET", path);
+export const post = (path, body) => request("POST", path, body);

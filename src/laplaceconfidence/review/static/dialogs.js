@@ -71,7 +71,7 @@ export async function openBulk(accepted) {
     const rest = answer.n - answer.tiles.length;
     byId("bulk-count").textContent = answer.n
       ? `${answer.n === 1 ? "1 label" : `${answer.n.toLocaleString("en")} labels`} would change from ${name(given)} to ${name(suggested)}${rest > 0 ? `; the ${answer.tiles.length} most probable are shown` : ""}.`
-      : `No suggestion for an undecided suspect of this pair is that probable${answer.surest === null ? "" : `; the highest probability is ${answer.surest.toFixed(3)}`}.`;
+      : `No undecided suspect of this pair has a suggestion that probable${answer.surest === null ? "" : `; the highest probability is ${answer.surest.toFixed(3)}`}.`;
     byId("bulk-tiles").replaceChildren(...answer.tiles.map((sample) => element("div", { class: "tile" }, look(sample, "tile"), caption(sample))));
     byId("bulk-accept").disabled = answer.n === 0;
     byId("bulk-accept").textContent = answer.n ? `Accept ${answer.n.toLocaleString("en")}` : "Accept";
@@ -84,7 +84,7 @@ export async function openBulk(accepted) {
     try {
       const answer = await post("/api/bulk", { ...offer, who: who() });
       dialog.close();
-      toast(`${answer.n_stored.toLocaleString("en")} suggestions accepted. Z undoes all of them.`);
+      toast(answer.n_stored === 1 ? "1 suggestion accepted. Z undoes it." : `${answer.n_stored.toLocaleString("en")} suggestions accepted. Z undoes all of them.`);
       accepted();
     } catch (error) {
       toast(error.message, true);

@@ -3,7 +3,7 @@
 import { byId, element, label, look, percent } from "./dom.js";
 import { state } from "./state.js";
 
-const STAMPS = { keep: "kept", suggestion: "accepted", other: "other", unsure: "unsure", none: "none" };
+const STAMPS = { keep: "kept", suggestion: "accepted", other: "other", unsure: "unsure", none: "no class" };
 const tiles = () => [...document.querySelectorAll("#stage .tile")];
 
 export function showGrid(answer, { turn, decideMany, open }) {

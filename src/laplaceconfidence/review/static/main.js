@@ -5,13 +5,13 @@ import { chooseOther, openBulk } from "./dialogs.js";
 import { byId, element, quoted, toast } from "./dom.js";
 import { chosenTiles, moveFocus, showGrid, toggleMark, updateTiles } from "./grid.js";
 import { showProgress } from "./progress.js";
-import { SAID, showSample } from "./sample.js";
+import { OUTCOMES, showSample } from "./sample.js";
 import { recall, remember, state, who } from "./state.js";
 
 const VERDICT_KEYS = { k: "keep", s: "suggestion", u: "unsure", n: "none" };
 const actions = { decide, decideMany, open, turn: showPage, chooseOther: () => chooseOther(decide) };
 
-// One request at a time: a key held down must not decide on samples that were not shown yet.
+// One request at a time, so that a key held down does not decide on samples that were not shown yet.
 async function alone(work) {
   if (state.busy) return;
   state.busy = true;
@@ -64,7 +64,7 @@ function decide(verdict, label = null) {
       row: sample.row, verdict, label, version: sample.version, who: who(), queue: state.queue,
     });
     const { verdict: stored, decided } = answer.stored;
-    toast(stored === "keep" ? `Stored: ${quoted(sample.given)} kept` : `Stored: ${quoted(sample.given)} → ${decided.label === null ? SAID[stored].toLowerCase() : quoted(decided.label)}`);
+    toast(stored === "keep" ? `Stored: ${quoted(sample.given)} kept` : `Stored: ${quoted(sample.given)} → ${decided.label === null ? OUTCOMES[stored].toLowerCase() : quoted(decided.label)}`);
     if (state.queue.show !== "undecided") show(await post(`/api/sample/${sample.row}`, state.queue));
     else show(answer);
   });
@@ -84,7 +84,7 @@ function decideMany(verdict) {
 function undo() {
   return alone(async () => {
     const answer = await post("/api/undo", { who: who(), queue: state.queue });
-    if (!answer.n_undone) { toast("You have no decision to undo."); return; }
+    if (!answer.n_undone) { toast("You have no decisions to undo."); return; }
     toast(answer.n_undone === 1 ? "Undone." : `${answer.n_undone.toLocaleString("en")} decisions undone.`);
     if (state.layout === "grid" || answer.sample === null) await load();
     else show(answer);
@@ -95,7 +95,7 @@ const browse = (direction) => alone(async () => {
   const after = state.sample ? `&after=${state.sample.row}` : "";
   const answer = await post(`/api/next?direction=${direction}${after}`, state.queue);
   if (answer.sample) show(answer);
-  else toast("There is no other one in this queue.");
+  else toast("This queue has no other sample.");
 });
 
 function open(row) {
@@ -179,7 +179,7 @@ async function start() {
   byId("who").addEventListener("change", () => localStorage.setItem("who", byId("who").value.trim()));
   if (setup.n_lost_pictures) {
     byId("lost").hidden = false;
-    byId("lost").textContent = `${setup.n_lost_pictures.toLocaleString("en")} pictures were moved or deleted; everything else works.`;
+    byId("lost").textContent = `${setup.n_lost_pictures.toLocaleString("en")} image files were moved or deleted, so that their pictures are missing.`;
   }
   recall();
   setLayout(state.layout);

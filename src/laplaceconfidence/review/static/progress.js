@@ -17,8 +17,8 @@ export function showProgress(progress) {
   );
   byId("left").textContent = `about ${Math.round(progress.expected_left).toLocaleString("en")}`;
   byId("left-note").textContent = progress.calibrated
-    ? "wrong labels expected among those not settled yet, by confidences calibrated on your random sample"
-    : "wrong labels expected among those not settled yet, by the confidences of the audit";
+    ? "wrong labels expected among those without a final decision, from confidences calibrated on the random sample"
+    : "wrong labels expected among those without a final decision, from the confidences of the audit";
   showNoise(progress.random);
 }
 
@@ -26,9 +26,9 @@ function showNoise(random) {
   const drawn = byId("interval");
   drawn.hidden = random.n === 0;
   if (random.n === 0) {
-    byId("noise").textContent = "no verdicts yet";
+    byId("noise").textContent = "no decisions yet";
     byId("noise-note").textContent =
-      `Decide on samples drawn at random to estimate how many labels are wrong. From ${random.needed} on, they also calibrate the confidences.`;
+      `Decide on samples drawn at random to estimate how many labels are wrong. After ${random.needed} of them, the confidences are calibrated on them, too.`;
     return;
   }
   byId("noise").textContent = `${percent(random.rate, 1)} wrong`;
@@ -37,6 +37,6 @@ function showNoise(random) {
   drawn.querySelector("i").style.left = `${100 * random.rate}%`;
   const more = random.needed - random.n;
   byId("noise-note").textContent =
-    `${random.wrong} of ${random.n} verdicts; between ${percent(random.low, 1)} and ${percent(random.high, 1)} of all labels (95% interval). ` +
-    (more > 0 ? `${more} more are needed to calibrate the confidences.` : "They calibrate the confidences.");
+    `${random.wrong} of ${random.n} labels in the sample are wrong; between ${percent(random.low, 1)} and ${percent(random.high, 1)} of all labels are (95% confidence interval). ` +
+    (more > 0 ? `${more} more ${more === 1 ? "decision is" : "decisions are"} needed to calibrate the confidences.` : "The confidences are calibrated on this sample.");
 }

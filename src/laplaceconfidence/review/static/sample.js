@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { byId, element, label, look, percent, quoted } from "./dom.js";
 import { state } from "./state.js";
 
-export const SAID = { keep: "Kept", suggestion: "Suggestion accepted", other: "Another class", unsure: "Unsure", none: "No class fits" };
+export const OUTCOMES = { keep: "Kept", suggestion: "Suggestion accepted", other: "Another class", unsure: "Unsure", none: "No class fits" };
 
 export function showSample(answer, { decide, chooseOther, open }) {
   const stage = byId("stage");
@@ -68,13 +68,13 @@ function verdict(sample) {
   const { who, at, label: name } = sample.decided;
   const result = name === null ? "" : `: ${quoted(name)}`;
   return element("p", { class: "verdict", id: "verdict" },
-    `${SAID[sample.verdict]}${result}, by ${who} on ${new Date(at).toLocaleString()}.`);
+    `${OUTCOMES[sample.verdict]}${result}, by ${who} on ${new Date(at).toLocaleString()}.`);
 }
 
 function neighbors(sample, open) {
   if (!sample.neighbors.length) return [];
   const tiles = sample.neighbors.map((near) => element("button", {
-    type: "button", class: `tile ${near.position.replace(" ", "-")}`, title: `Show sample ${near.id}`, onclick: () => open(near.row),
+    type: "button", class: `tile ${near.position.replace(" ", "-")}`, title: `Show sample ${near.id} (similarity ${near.similarity.toFixed(2)}, ${percent(near.weight, 1)} of the weight)`, onclick: () => open(near.row),
   }, look(near, "tile"), element("span", { class: "caption" },
     element("b", { dir: "auto" }, label(near.given)), " ", element("span", { class: "p" }, `similarity ${near.similarity.toFixed(2)}`))));
   const disagree = sample.neighbors.filter((near) => near.position === "disagrees").length;
@@ -91,13 +91,13 @@ function longText(sample) {
   let shown = characters(sample.text);
   if (shown >= sample.n_characters) return box;
   const more = element("button", { type: "button" }, "");
-  const say = () => { more.textContent = `Show more (${(sample.n_characters - shown).toLocaleString("en")} characters left)`; };
-  say();
+  const showRest = () => { more.textContent = `Show more (${(sample.n_characters - shown).toLocaleString("en")} characters left)`; };
+  showRest();
   more.addEventListener("click", async () => {
     const part = (await get(`/api/text/${sample.row}?start=${shown}`)).text;
     box.append(part);
     shown += characters(part);
-    if (part && shown < sample.n_characters) say();
+    if (part && shown < sample.n_characters) showRest();
     else more.remove();
   });
   return element("div", {}, box, more);
@@ -107,7 +107,7 @@ function nothingLeft() {
   const { search, given, show } = state.queue;
   const filtered = search || given !== null || show === "decided";
   return element("div", { class: "card done" }, element("h2", {}, filtered ? "Nothing matches these filters." : "All done: nothing is left in this queue."),
-    filtered ? element("p", {}, "Choose all pairs, clear the search, or show all.")
+    filtered ? element("p", {}, "Choose all pairs, clear the search, or choose “Show: all”.")
       : element("p", {}, "Write the corrected labels with ", element("code", {}, `laplaceconfidence export ${document.querySelector(".folder").textContent}`)),
     filtered ? null : element("p", {}, "“Show: decided” lists your decisions; Z undoes the last one."));
 }

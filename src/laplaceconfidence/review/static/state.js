@@ -1,4 +1,4 @@
-// What is shown. Filters are kept in the address, so that a reload continues at the same place.
+// What is shown. The filters are stored in the address, so that they survive a reload.
 
 import { byId } from "./dom.js";
 
