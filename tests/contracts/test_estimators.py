@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils.estimator_checks import check_estimator
 
-from laplaceconfidence.confidence import ESTIMATORS
+from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.evaluation.metrics import auroc, spearman
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.graph.neighborhood import Neighborhood
@@ -23,7 +23,6 @@ from laplaceconfidence.graph.neighborhood import Neighborhood
 EVERY = pytest.mark.parametrize("name", sorted(ESTIMATORS))
 NEEDS_CONTRAST = {"laplace", "refined-cross-entropy", "noise-aware"}
 USES_WEIGHTS = {"laplace", "refined-cross-entropy", "knn-vote"}
-NOT_UNIFORM_YET = {"noise-aware"}  # has neither neighborhood_ nor sample_weight
 REFUSED_WITHOUT_CONTRAST = {"one class", "nothing differs"}  # nothing to spread, or nowhere to spread to
 
 
@@ -166,8 +165,6 @@ CHECKS_OF_WEIGHTS = (
 def test_parameters_are_the_same_for_all(name: str) -> None:
     settings = inspect.signature(ESTIMATORS[name]).parameters
     assert {"missing_label", "n_jobs", "random_state"} <= set(settings)
-    if name in NOT_UNIFORM_YET:
-        pytest.skip("takes no sample_weight yet")
     weight = inspect.signature(ESTIMATORS[name]().fit).parameters["sample_weight"]
     assert weight.default is None
     assert weight.kind is inspect.Parameter.KEYWORD_ONLY
@@ -181,8 +178,6 @@ def test_threads_do_not_change_the_result(name: str, few: Samples) -> None:
 
 @EVERY
 def test_weights_are_used_or_refused(name: str, few: Samples) -> None:
-    if name in NOT_UNIFORM_YET:
-        pytest.skip("takes no sample_weight yet")
     evidence, labels = few.evidence_of(name), few.labels
     ones, few_wrong = np.ones(300), np.where(few.is_right, 1.0, 0.0)
     if name not in USES_WEIGHTS:
@@ -203,8 +198,6 @@ def test_weights_are_used_or_refused(name: str, few: Samples) -> None:
 
 @EVERY
 def test_the_neighbors_used_are_kept(name: str, few: Samples) -> None:
-    if name in NOT_UNIFORM_YET:
-        pytest.skip("keeps no neighborhood_ yet")
     neighborhood = make(name).fit(few.evidence_of(name), few.labels).neighborhood_
     if ESTIMATORS[name].evidence != "features":
         assert neighborhood is None
@@ -271,7 +264,7 @@ def test_a_fitted_estimator_can_be_pickled(name: str, few: Samples) -> None:
     copy = pickle.loads(pickle.dumps(estimator))  # noqa: S301
     np.testing.assert_array_equal(copy.confidence_, estimator.confidence_)
     assert copy.get_params() == estimator.get_params()
-    if name not in NOT_UNIFORM_YET and estimator.neighborhood_ is not None:
+    if estimator.neighborhood_ is not None:
         np.testing.assert_array_equal(copy.neighborhood_.weights.data, estimator.neighborhood_.weights.data)
     assert not hasattr(clone(copy), "confidence_")
 
