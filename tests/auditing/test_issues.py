@@ -126,7 +126,8 @@ def test_every_estimator_can_audit(heaps: NoisyDataset, name: str) -> None:
     assert result.estimator_name == name
     assert np.isnan(by_row.label_score[5])
     assert by_row.label_score.drop(5).between(0, 1).all()
-    assert 0 <= result.noise_rate <= 1
+    reported = getattr(result.estimator, "noise_rate_", 1 - by_row.label_score.mean())
+    assert result.noise_rate == pytest.approx(reported)
     np.testing.assert_allclose(result.distributions.sum(axis=1), 1, rtol=1e-5)
 
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 from PIL import Image
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from small_runs import noisy_digits, quick, shifted, weights
 from torch.utils.data import Dataset
 
@@ -262,7 +263,7 @@ def test_it_is_a_scikit_learn_estimator() -> None:
     copy = clone(run)
     assert copy.get_params()["rounds"] == 2
     images, given, _ = noisy_digits(60)
-    with pytest.raises(Exception, match="not fitted"):
+    with pytest.raises(NotFittedError, match="not fitted"):
         run.predict(images)
     predicted = run.fit(images, given).predict(images)
     assert run.score(images, given) == np.mean(predicted == given)
