@@ -95,6 +95,11 @@ def test_the_defaults_suit_images() -> None:
     assert fitted.settings_["network"] == "small_cnn"
     assert fitted.settings_["method"] == described(preset["method"])
     assert fitted.settings_["strong"] == described(strong)  # an explicit value wins
+    default = RobustClassifier(rounds=2, device="cpu").fit(images, given)
+    assert default.settings_["strong"] == described(preset["strong"])
+    losses = [record["phases"][0]["loss"] for record in default.history_]
+    assert len(losses) == 2
+    assert losses[1] < losses[0]
     assert fitted.settings_["training"]["learning_rate"] == preset["learning_rate"]
 
 
