@@ -147,8 +147,8 @@ def test_a_new_point_gets_what_an_unlabeled_node_hears(digits: Any) -> None:
     solution = np.linalg.solve(system, (noisy[:200, None] == fitted.classes_).astype(float))
     nearest = np.argsort(-(unit[:200] @ unit[700]))[:5]
     weights = unit[nearest] @ unit[700]
-    heard = 0.8 * (weights / np.sqrt(weights.sum() * degree[nearest])) @ solution[nearest]
-    expected = np.exp(np.maximum(heard, 0)) / np.exp(np.maximum(heard, 0)).sum()
+    gathered = 0.8 * (weights / np.sqrt(weights.sum() * degree[nearest])) @ solution[nearest]
+    expected = np.exp(np.maximum(gathered, 0)) / np.exp(np.maximum(gathered, 0)).sum()
     np.testing.assert_allclose(fitted.predict_proba(X[700:701])[0], expected, rtol=1e-5)
 
 

@@ -14,7 +14,6 @@ import torch
 from PIL import Image
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from small_runs import noisy_digits, quick, shifted, weights
 from torch.utils.data import Dataset
 
 from laplaceconfidence.confidence.knn_vote import KNNVote
@@ -23,6 +22,7 @@ from laplaceconfidence.exceptions import DataFormatError, InvalidInputError, Run
 from laplaceconfidence.training import inputs
 from laplaceconfidence.training.classifier import RobustClassifier
 from laplaceconfidence.training.run_folder import read_checkpoint
+from small_runs import noisy_digits, quick, shifted, weights
 
 
 @pytest.fixture(autouse=True)
