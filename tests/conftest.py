@@ -1,9 +1,14 @@
-"""Fixtures that several rooms share."""
+"""Fixtures that the tests of several packages share."""
 
+import os
 from functools import partial
 from pathlib import Path
 
 import pytest
+
+# Two workers fill two cores. BLAS threads on top would wait for each other inside matrices of a few rows, and
+# fits of small data take fifty times as long. Set before numpy loads; subprocesses inherit it.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from audited_runs import MakeRun, make_audit
 

@@ -1,4 +1,4 @@
-"""A room imports only rooms to its left in the way of the data; see docs/decisions/0001."""
+"""A package imports only packages to its left in the flow of the data; see docs/decisions/0001."""
 
 import ast
 from collections.abc import Iterator
@@ -53,26 +53,26 @@ CONVENIENCES = {"auditing/result.py": {"records", "report"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported_rooms(path: Path, *, when_loaded: bool = False) -> set[str]:
-    """The rooms that a file imports: all of them, or only those that it imports ``when_loaded`` itself."""
-    rooms = set()
+def imported_packages(path: Path, *, when_loaded: bool = False) -> set[str]:
+    """The packages that a file imports: all of them, or only those that it imports ``when_loaded`` itself."""
+    packages = set()
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in _outside_functions(tree) if when_loaded else ast.walk(tree):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative imports hide the room they reach into"
+            assert node.level == 0, f"{path}: relative imports hide the package they reach into"
             names = [node.module or ""]
         for name in names:
             parts = name.split(".")
             if parts[0] == "laplaceconfidence":
-                rooms.add(parts[1] if len(parts) > 1 else "__init__")
-    return rooms
+                packages.add(parts[1] if len(parts) > 1 else "__init__")
+    return packages
 
 
 def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
@@ -84,18 +84,18 @@ def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_stay_to_the_left(path: Path) -> None:
-    room = room_of(path)
-    assert room in MAY_IMPORT, f"{room} is a new room: say here what it may import"
-    allowed = MAY_IMPORT[room]
+    package = package_of(path)
+    assert package in MAY_IMPORT, f"{package} is a new package: say here what it may import"
+    allowed = MAY_IMPORT[package]
     if allowed is not None:
         offered = CONVENIENCES.get(path.relative_to(PACKAGE).as_posix(), set())
-        assert imported_rooms(path, when_loaded=True) - {room} <= allowed
-        assert imported_rooms(path) - {room} <= allowed | offered
+        assert imported_packages(path, when_loaded=True) - {package} <= allowed
+        assert imported_packages(path) - {package} <= allowed | offered
 
 
 def test_conveniences_are_in_use() -> None:
     for name, offered in CONVENIENCES.items():
-        assert offered <= imported_rooms(PACKAGE / name)
+        assert offered <= imported_packages(PACKAGE / name)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -105,4 +105,4 @@ def test_torch_is_imported_in_training_only(path: Path) -> None:
         if isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
         if any(name.split(".")[0] == "torch" for name in names):
-            assert room_of(path) == "training"
+            assert package_of(path) == "training"

@@ -9,16 +9,16 @@ from laplaceconfidence.stages import StageTimer, logging_stages, observing, stag
 
 class Listener:
     def __init__(self) -> None:
-        self.heard: list[tuple[object, ...]] = []
+        self.received: list[tuple[object, ...]] = []
 
     def started(self, name: str, total: int | None) -> None:
-        self.heard.append(("started", name, total))
+        self.received.append(("started", name, total))
 
     def advanced(self, name: str, amount: int) -> None:
-        self.heard.append(("advanced", name, amount))
+        self.received.append(("advanced", name, amount))
 
     def finished(self, name: str, seconds: float) -> None:
-        self.heard.append(("finished", name, seconds >= 0))
+        self.received.append(("finished", name, seconds >= 0))
 
 
 def test_an_observer_hears_stages_inside_its_block_only() -> None:
@@ -30,7 +30,7 @@ def test_an_observer_hears_stages_inside_its_block_only() -> None:
         advance(1)
     with stage("after"):
         pass
-    assert listener.heard == [
+    assert listener.received == [
         ("started", "work", 3),
         ("advanced", "work", 2),
         ("advanced", "work", 1),
@@ -45,7 +45,7 @@ def test_a_stage_ends_even_if_its_work_fails() -> None:
             raise RuntimeError
     except RuntimeError:
         pass
-    assert listener.heard[-1][0] == "finished"
+    assert listener.received[-1][0] == "finished"
 
 
 def test_observers_nest_and_timers_add_up() -> None:

@@ -19,6 +19,7 @@ from laplaceconfidence.confidence.self_confidence import SelfConfidence
 @pytest.fixture(scope="module")
 def digits() -> tuple[np.ndarray, np.ndarray]:
     features, labels = load_digits(return_X_y=True)
+    features.flags.writeable = labels.flags.writeable = False  # all tests share them
     return features[:300], labels[:300]
 
 

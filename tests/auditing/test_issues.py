@@ -126,7 +126,8 @@ def test_every_estimator_can_audit(heaps: NoisyDataset, name: str) -> None:
     assert result.estimator_name == name
     assert np.isnan(by_row.label_score[5])
     assert by_row.label_score.drop(5).between(0, 1).all()
-    assert 0 <= result.noise_rate <= 1
+    reported = getattr(result.estimator, "noise_rate_", 1 - by_row.label_score.mean())
+    assert result.noise_rate == pytest.approx(reported)
     np.testing.assert_allclose(result.distributions.sum(axis=1), 1, rtol=1e-5)
 
 
@@ -273,17 +274,14 @@ def test_file_names_that_are_no_text_are_shown_all_the_same() -> None:
     assert set(table.given_label) == {"caf\\udce9", "tea"}
 
 
-@pytest.mark.parametrize(
-    "imports",
-    [
-        "from laplaceconfidence import audit as f",
-        "import laplaceconfidence.auditing.issues; from laplaceconfidence import audit as f",
-        "import laplaceconfidence as lc; lc.audit; import laplaceconfidence.auditing.explain; f = lc.audit",
-    ],
-)
-def test_the_audit_can_be_called_however_it_was_imported(imports: str) -> None:
-    call = "f(read_dataset('digits'), estimator='laplace').n_issues"
-    code = f"{imports}\nfrom laplaceconfidence import read_dataset\nprint({call})"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 0
+def test_the_audit_is_a_plain_function_whatever_was_imported_before() -> None:
+    code = (
+        "import laplaceconfidence.auditing.explain, laplaceconfidence.cli.audit.command\n"
+        "import inspect, laplaceconfidence\n"
+        "audit = laplaceconfidence.audit\n"
+        "import laplaceconfidence.auditing.issues\n"
+        "assert laplaceconfidence.audit is audit is laplaceconfidence.auditing.issues.audit\n"
+        "print(inspect.isfunction(audit))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "True\n", done.stderr

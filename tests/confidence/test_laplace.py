@@ -30,7 +30,10 @@ def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     X, truth = load_digits(return_X_y=True)
     rng = np.random.default_rng(0)
     drawn = rng.random(len(truth)) < 0.4
-    return X, np.where(drawn, rng.integers(0, 10, len(truth)), truth), truth
+    labels = np.where(drawn, rng.integers(0, 10, len(truth)), truth)
+    for array in (X, labels, truth):
+        array.flags.writeable = False  # all tests share it
+    return X, labels, truth
 
 
 @parametrize_with_checks([LaplaceConfidence()])
@@ -144,8 +147,8 @@ def test_a_new_point_gets_what_an_unlabeled_node_hears(digits: Any) -> None:
     solution = np.linalg.solve(system, (noisy[:200, None] == fitted.classes_).astype(float))
     nearest = np.argsort(-(unit[:200] @ unit[700]))[:5]
     weights = unit[nearest] @ unit[700]
-    heard = 0.8 * (weights / np.sqrt(weights.sum() * degree[nearest])) @ solution[nearest]
-    expected = np.exp(np.maximum(heard, 0)) / np.exp(np.maximum(heard, 0)).sum()
+    gathered = 0.8 * (weights / np.sqrt(weights.sum() * degree[nearest])) @ solution[nearest]
+    expected = np.exp(np.maximum(gathered, 0)) / np.exp(np.maximum(gathered, 0)).sum()
     np.testing.assert_allclose(fitted.predict_proba(X[700:701])[0], expected, rtol=1e-5)
 
 
@@ -224,6 +227,7 @@ def test_more_classes_than_fit_into_one_block() -> None:
 
 GOOD_X = np.random.default_rng(0).normal(size=(30, 4))
 GOOD_Y = np.arange(30) % 3
+GOOD_X.flags.writeable = GOOD_Y.flags.writeable = False
 
 
 def with_value(value: float, row: int = 7) -> np.ndarray:

@@ -17,6 +17,8 @@ def noisy_digits() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     given = y.copy()
     wrong = rng.random(len(y)) < 0.4
     given[wrong] = rng.integers(0, 10, wrong.sum())
+    for array in (X, y, given):
+        array.flags.writeable = False  # all tests share it
     return X, y, given
 
 

@@ -3,8 +3,9 @@
 import inspect
 import pickle
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils.estimator_checks import check_estimator
 
-from laplaceconfidence.confidence import ESTIMATORS
+from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.evaluation.metrics import auroc, spearman
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.graph.neighborhood import Neighborhood
@@ -23,7 +24,6 @@ from laplaceconfidence.graph.neighborhood import Neighborhood
 EVERY = pytest.mark.parametrize("name", sorted(ESTIMATORS))
 NEEDS_CONTRAST = {"laplace", "refined-cross-entropy", "noise-aware"}
 USES_WEIGHTS = {"laplace", "refined-cross-entropy", "knn-vote"}
-NOT_UNIFORM_YET = {"noise-aware"}  # has neither neighborhood_ nor sample_weight
 REFUSED_WITHOUT_CONTRAST = {"one class", "nothing differs"}  # nothing to spread, or nowhere to spread to
 
 
@@ -57,12 +57,30 @@ def digits() -> Samples:
     labels = np.where(rng.random(len(truth)) < 0.4, rng.integers(0, 10, len(truth)), truth)
     model = LogisticRegression(C=0.1, max_iter=300)
     probabilities = cross_val_predict(model, features / 16, labels, cv=3, method="predict_proba")
-    return Samples(features, probabilities, losses_of(probabilities, labels), labels, labels == truth)
+    return read_only(features, probabilities, losses_of(probabilities, labels), labels, labels == truth)
 
 
 @pytest.fixture(scope="module")
 def few(digits: Samples) -> Samples:
-    return Samples(*(getattr(digits, field)[:300] for field in Samples.__dataclass_fields__))
+    return read_only(*(getattr(digits, field)[:300] for field in Samples.__dataclass_fields__))
+
+
+@pytest.fixture(scope="module")
+def fitted_to_few(few: Samples) -> Callable[[str], Any]:
+    """``fitted_to_few(name)`` is an estimator fitted to ``few``; tests share it and do not change it."""
+
+    @cache
+    def fitted(name: str) -> Any:
+        return make(name).fit(few.evidence_of(name), few.labels)
+
+    return fitted
+
+
+def read_only(*arrays: Any) -> Samples:
+    """Samples that no test can change."""
+    for array in arrays:
+        array.flags.writeable = False
+    return Samples(*arrays)
 
 
 def losses_of(probabilities: Any, labels: Any) -> Any:
@@ -113,8 +131,10 @@ def test_confidence_is_nan_exactly_where_the_label_is_missing(name: str, gap: An
     [lambda c: f"class {c}", lambda c: c * 7 - 1000, lambda c: np.int8(c), lambda c: c.item()],
     ids=["strings", "negative", "int8", "python"],
 )
-def test_how_labels_are_written_does_not_matter(name: str, rename: Any, few: Samples) -> None:
-    expected = make(name).fit(few.evidence_of(name), few.labels)
+def test_how_labels_are_written_does_not_matter(
+    name: str, rename: Any, few: Samples, fitted_to_few: Callable[[str], Any]
+) -> None:
+    expected = fitted_to_few(name)
     renamed = make(name).fit(few.evidence_of(name), [rename(label) for label in few.labels])
     np.testing.assert_array_equal(renamed.confidence_, expected.confidence_)
     assert renamed.classes_.tolist() == [rename(label) for label in np.arange(10)]
@@ -166,11 +186,10 @@ CHECKS_OF_WEIGHTS = (
 def test_parameters_are_the_same_for_all(name: str) -> None:
     settings = inspect.signature(ESTIMATORS[name]).parameters
     assert {"missing_label", "n_jobs", "random_state"} <= set(settings)
-    if name in NOT_UNIFORM_YET:
-        pytest.skip("takes no sample_weight yet")
-    weight = inspect.signature(ESTIMATORS[name]().fit).parameters["sample_weight"]
-    assert weight.default is None
-    assert weight.kind is inspect.Parameter.KEYWORD_ONLY
+    fit = inspect.signature(ESTIMATORS[name]().fit)
+    fit.bind("X", "y", sample_weight=None)
+    with pytest.raises(TypeError, match="too many positional"):
+        fit.bind("X", "y", None)
 
 
 @EVERY
@@ -181,12 +200,11 @@ def test_threads_do_not_change_the_result(name: str, few: Samples) -> None:
 
 @EVERY
 def test_weights_are_used_or_refused(name: str, few: Samples) -> None:
-    if name in NOT_UNIFORM_YET:
-        pytest.skip("takes no sample_weight yet")
     evidence, labels = few.evidence_of(name), few.labels
     ones, few_wrong = np.ones(300), np.where(few.is_right, 1.0, 0.0)
     if name not in USES_WEIGHTS:
         kind = type(make(name)).__name__
+        make(name).fit(evidence, labels, sample_weight=None)
         with pytest.raises(InvalidInputError, match=f"'sample_weight' parameter must be None for {kind}"):
             make(name).fit(evidence, labels, sample_weight=ones)
         return
@@ -202,10 +220,8 @@ def test_weights_are_used_or_refused(name: str, few: Samples) -> None:
 
 
 @EVERY
-def test_the_neighbors_used_are_kept(name: str, few: Samples) -> None:
-    if name in NOT_UNIFORM_YET:
-        pytest.skip("keeps no neighborhood_ yet")
-    neighborhood = make(name).fit(few.evidence_of(name), few.labels).neighborhood_
+def test_the_neighbors_used_are_kept(name: str, fitted_to_few: Callable[[str], Any]) -> None:
+    neighborhood = fitted_to_few(name).neighborhood_
     if ESTIMATORS[name].evidence != "features":
         assert neighborhood is None
         return
@@ -231,10 +247,11 @@ def test_the_neighbors_kept_have_the_weights_of_the_samples(name: str, few: Samp
 
 
 @EVERY
-def test_same_seed_same_result_and_fitting_again_forgets(name: str, few: Samples) -> None:
-    first = make(name).fit(few.evidence_of(name), few.labels)
-    again = clone(first).fit(few.evidence_of(name), few.labels)
-    np.testing.assert_array_equal(first.confidence_, again.confidence_)
+def test_same_seed_same_result_and_fitting_again_forgets(
+    name: str, few: Samples, fitted_to_few: Callable[[str], Any]
+) -> None:
+    first = fitted_to_few(name)
+    again = clone(first)
     again.fit(few.evidence_of(name)[:200], few.labels[:200])
     again.fit(few.evidence_of(name), few.labels)
     np.testing.assert_array_equal(first.confidence_, again.confidence_)
@@ -249,9 +266,11 @@ def test_settings_are_left_as_they_were(name: str, few: Samples) -> None:
 
 
 @EVERY
-def test_the_order_of_the_samples_does_not_matter(name: str, few: Samples) -> None:
+def test_the_order_of_the_samples_does_not_matter(
+    name: str, few: Samples, fitted_to_few: Callable[[str], Any]
+) -> None:
     order = np.random.default_rng(1).permutation(300)
-    expected = make(name).fit(few.evidence_of(name), few.labels).confidence_
+    expected = fitted_to_few(name).confidence_
     permuted = make(name).fit(few.evidence_of(name)[order], few.labels[order]).confidence_
     if name == "noise-aware":  # draws its folds by row, so that another order means other folds
         assert spearman(permuted, expected[order]) > 0.97
@@ -266,12 +285,12 @@ def test_right_labels_are_trusted_more_than_wrong_ones(name: str, digits: Sample
 
 
 @EVERY
-def test_a_fitted_estimator_can_be_pickled(name: str, few: Samples) -> None:
-    estimator = make(name).fit(few.evidence_of(name), few.labels)
+def test_a_fitted_estimator_can_be_pickled(name: str, fitted_to_few: Callable[[str], Any]) -> None:
+    estimator = fitted_to_few(name)
     copy = pickle.loads(pickle.dumps(estimator))  # noqa: S301
     np.testing.assert_array_equal(copy.confidence_, estimator.confidence_)
     assert copy.get_params() == estimator.get_params()
-    if name not in NOT_UNIFORM_YET and estimator.neighborhood_ is not None:
+    if estimator.neighborhood_ is not None:
         np.testing.assert_array_equal(copy.neighborhood_.weights.data, estimator.neighborhood_.weights.data)
     assert not hasattr(clone(copy), "confidence_")
 
@@ -289,10 +308,10 @@ def test_the_arrays_passed_in_are_not_changed(name: str, dtype: Any, few: Sample
 
 
 @EVERY
-def test_lists_and_pandas_are_welcome(name: str, few: Samples) -> None:
+def test_lists_and_pandas_are_welcome(name: str, few: Samples, fitted_to_few: Callable[[str], Any]) -> None:
     pd = pytest.importorskip("pandas")
     evidence = few.evidence_of(name)
-    expected = make(name).fit(evidence, few.labels).confidence_
+    expected = fitted_to_few(name).confidence_
     frame = pd.Series(evidence) if evidence.ndim == 1 else pd.DataFrame(evidence)
     for given, labels in [(evidence.tolist(), few.labels.tolist()), (frame, pd.Series(few.labels))]:
         np.testing.assert_allclose(make(name).fit(given, labels).confidence_, expected, atol=1e-6)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import signal
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +16,6 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.exceptions import Interrupted, InvalidInputError
 from laplaceconfidence.training.classifier import RobustClassifier
 from laplaceconfidence.training.methods.registry import METHODS, build_method, settings_of
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
 from small_runs import noisy_digits, quick, weights
 
 EVERY = pytest.mark.parametrize("name", sorted(METHODS))

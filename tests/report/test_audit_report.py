@@ -97,7 +97,7 @@ def test_a_report_does_not_keep_the_audit_from_being_replaced(make_run: MakeRun)
     from laplaceconfidence.records.run_folder import check_place
 
     run = make_run("parquet")
-    write_report(run.folder)
+    assert write_report(run.folder).path.parent == run.folder
     check_place(run.folder, overwrite=True)
 
 

@@ -102,13 +102,13 @@ def test_a_silent_node_listens_and_is_not_heard() -> None:
     found = solve(affinity, codes, node_weights=weights)
     without = solve(affinity[:9, :9], codes[:9])
     np.testing.assert_allclose(found.solution[:9], without.solution, rtol=1e-8)
-    heard = (
+    gathered = (
         0.9
         * affinity[9, :9]
         @ (without.solution / np.sqrt(without.degree)[:, None])
         / np.sqrt(found.degree[9])
     )
-    np.testing.assert_allclose(found.solution[9], heard + np.array([0, 1]), rtol=1e-8)
+    np.testing.assert_allclose(found.solution[9], gathered + np.array([0, 1]), rtol=1e-8)
 
 
 def test_unit_weights_change_nothing() -> None:

@@ -12,14 +12,13 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn import functional
 
-sys.path.insert(0, str(Path(__file__).parent))
-from small_runs import noisy_digits, quick
-
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from laplaceconfidence.exceptions import Interrupted
 from laplaceconfidence.training.methods.interface import Method, Phase
 from laplaceconfidence.training.step import Step
+from small_runs import noisy_digits, quick
 
-FROM_INPUTS = "laplace, judged by the inputs"
+FROM_INPUTS = "laplace, confidences from inputs"
 METHODS = ("laplace", FROM_INPUTS, "co_teaching", "dividemix")
 
 

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_runs import noisy_digits, quick
 from torch import Tensor, nn
 
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
@@ -13,6 +12,7 @@ from laplaceconfidence.training.methods.interface import Phase
 from laplaceconfidence.training.methods.laplace import Laplace
 from laplaceconfidence.training.phase_steps import shuffled_batches
 from laplaceconfidence.training.seeds import derived_seed
+from small_runs import noisy_digits, quick
 
 SEED, ROUNDS, WARMUP, PASSES, T, BATCH, RATE, K = 5, 5, 2, 2, 3, 32, 0.05, 12
 
@@ -56,10 +56,10 @@ def algorithm_one(raw: Tensor, labels: Tensor, *, penalty: bool, n_networks: int
                 peer.eval()
                 with torch.no_grad():
                     features = peer[:4](scale(raw)).numpy()
-                judged = LaplaceConfidence(K, 0.9, missing_label=-1, max_iter=30).fit(
+                fitted = LaplaceConfidence(K, 0.9, missing_label=-1, max_iter=30).fit(
                     features, labels.numpy()
                 )
-                confidence = torch.from_numpy(np.nan_to_num(judged.confidence_)).float()
+                confidence = torch.from_numpy(np.nan_to_num(fitted.confidence_)).float()
             for other in networks:
                 other.train(other is net)
             order = shuffled_batches(

@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 from sklearn.base import clone
-from small_runs import noisy_digits, quick, shifted, weights
+from sklearn.exceptions import NotFittedError
 from torch.utils.data import Dataset
 
 from laplaceconfidence.confidence.knn_vote import KNNVote
@@ -22,6 +22,7 @@ from laplaceconfidence.exceptions import DataFormatError, InvalidInputError, Run
 from laplaceconfidence.training import inputs
 from laplaceconfidence.training.classifier import RobustClassifier
 from laplaceconfidence.training.run_folder import read_checkpoint
+from small_runs import noisy_digits, quick, shifted, weights
 
 
 @pytest.fixture(autouse=True)
@@ -262,7 +263,7 @@ def test_it_is_a_scikit_learn_estimator() -> None:
     copy = clone(run)
     assert copy.get_params()["rounds"] == 2
     images, given, _ = noisy_digits(60)
-    with pytest.raises(Exception, match="not fitted"):
+    with pytest.raises(NotFittedError, match="not fitted"):
         run.predict(images)
     predicted = run.fit(images, given).predict(images)
     assert run.score(images, given) == np.mean(predicted == given)

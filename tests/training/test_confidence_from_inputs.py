@@ -1,4 +1,4 @@
-"""Labels judged by the feature vectors themselves, not by what a network has learned from the labels."""
+"""Confidences from the feature vectors themselves, not by what a network has learned from the labels."""
 
 import signal
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pytest
-from small_runs import noisy_digits, plain_mlp, quick, weights
 
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.exceptions import Interrupted, InvalidInputError
+from small_runs import noisy_digits, plain_mlp, quick, weights
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::laplaceconfidence.training.guards.TrainingWarning",

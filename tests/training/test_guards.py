@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_runs import noisy_digits, quick
 from torch import Tensor, nn
 
 from laplaceconfidence.exceptions import TrainingStopped, TrainingWarning
 from laplaceconfidence.training.guards import Guards
 from laplaceconfidence.training.methods.interface import Plan
 from laplaceconfidence.training.methods.laplace import Laplace
+from small_runs import noisy_digits, quick
 
 # So few samples make the guards speak.
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guards.TrainingWarning")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_runs import noisy_digits, quick, weights
 
 from laplaceconfidence.training.augment.registry import MIXING
+from small_runs import noisy_digits, quick, weights
 
 # So few samples make the guards speak.
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guards.TrainingWarning")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_runs import noisy_digits, quick, weights
 
 from laplaceconfidence.exceptions import Interrupted, LaplaceConfidenceWarning, RunFolderError
 from laplaceconfidence.training.run_folder import read_checkpoint
+from small_runs import noisy_digits, quick, weights
 
 # So few samples make the guards speak.
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guards.TrainingWarning")

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
-from small_runs import noisy_digits, quick, tiny_mlp
 from torch import nn
 
 from laplaceconfidence.exceptions import InvalidInputError
@@ -16,6 +15,7 @@ from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.laplace import Laplace
 from laplaceconfidence.training.presets import automatic_preset, load_preset
 from laplaceconfidence.training.run_settings import AUTOMATIC, described
+from small_runs import noisy_digits, quick, tiny_mlp
 
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.exceptions.LaplaceConfidenceWarning")
 AUTOMATIC_PRESETS = ("embeddings-mlp", "image-folder-tiny", "image-folder-small", "image-folder-large")
@@ -95,6 +95,11 @@ def test_the_defaults_suit_images() -> None:
     assert fitted.settings_["network"] == "small_cnn"
     assert fitted.settings_["method"] == described(preset["method"])
     assert fitted.settings_["strong"] == described(strong)  # an explicit value wins
+    default = RobustClassifier(rounds=2, device="cpu").fit(images, given)
+    assert default.settings_["strong"] == described(preset["strong"])
+    losses = [record["phases"][0]["loss"] for record in default.history_]
+    assert len(losses) == 2
+    assert losses[1] < losses[0]
     assert fitted.settings_["training"]["learning_rate"] == preset["learning_rate"]
 
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_runs import noisy_digits, quick
 
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.training.methods.co_teaching import CoTeaching
@@ -23,6 +22,7 @@ from laplaceconfidence.training.run_folder import (
     shown_rows,
     write_checkpoint,
 )
+from small_runs import noisy_digits, quick
 
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guards.TrainingWarning")
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 import torch
-from small_runs import noisy_digits, quick
 from torch import Tensor
+
+from small_runs import noisy_digits, quick
 
 # So few samples make the guards speak.
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guards.TrainingWarning")

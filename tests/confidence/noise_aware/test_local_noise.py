@@ -20,6 +20,7 @@ from laplaceconfidence.evaluation.metrics import score_confidence
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
 
 X, Y = load_digits(return_X_y=True)
+X.flags.writeable = Y.flags.writeable = False
 
 
 def with_instance_noise(rate: float, seed: int) -> np.ndarray:

@@ -14,6 +14,7 @@ from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
 
 X, Y = load_digits(return_X_y=True)
+X.flags.writeable = Y.flags.writeable = False
 TRAIN = np.arange(len(Y)) % 3 != 0
 NEW = ~TRAIN
 

@@ -27,7 +27,7 @@ def test_fits_of_the_probe_do_not_mix_and_hard_targets_are_soft_ones() -> None:
     Z = rng.normal(size=(120, 4)).astype(np.float32)
     y = rng.integers(0, 3, 120)
     visible = (rng.random((120, 3)) < 0.7).astype(np.float32)
-    visible[:, 0] = 1  # losses are means over the samples that any world hears
+    visible[:, 0] = 1  # losses are means over the samples that any fit uses
     together = fit_regression(Z, y, visible, 3, l2=0.1, tol=1e-5, max_iter=200, n_jobs=1).weights
     soft = np.repeat(np.eye(3, dtype=np.float32)[y][:, None], 3, axis=1)
     softly = fit_regression(Z, soft, visible, 3, l2=0.1, tol=1e-5, max_iter=200, n_jobs=2).weights

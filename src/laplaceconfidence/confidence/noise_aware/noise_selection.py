@@ -27,6 +27,7 @@ from laplaceconfidence.confidence.noise_aware.transition import (
     posterior,
     uniform_noise,
 )
+from laplaceconfidence.threads import limited_threads
 
 SELECTION = SETTINGS.selection
 TINY = SETTINGS.noise_model.tiny
@@ -76,6 +77,7 @@ class PoolCandidate:
         }
 
 
+@limited_threads(1)  # L-BFGS works on matrices so small that a second thread costs ten times what it saves
 def choose_pool(
     evidence: Sequence[FloatArray],
     codes: IntArray,

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
-from small_runs import noisy_digits, quick, weights
 from torch import Tensor, nn
 from torch.nn import functional
 
 from laplaceconfidence.exceptions import Interrupted
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem, State
 from laplaceconfidence.training.step import Step
+from small_runs import noisy_digits, quick, weights
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A few hundred noisy digits and a network that trains on them in a blink, for the tests of this folder."""
+"""A few hundred noisy digits and a network that trains on them in a blink, for the tests of training."""
 
 from typing import Any
 
