@@ -88,7 +88,7 @@ def take_review(driver: Any, url: str) -> None:
     press(Keys.SPACE, Keys.ARROW_RIGHT, Keys.SPACE, Keys.ARROW_RIGHT, Keys.SPACE)
     take(driver, "review-grid.png", 1280, 750)
     press(Keys.ESCAPE, "b")
-    wait(lambda: ask("!document.getElementById('bulk-take').disabled"))
+    wait(lambda: ask("!document.getElementById('bulk-accept').disabled"))
     take(driver, "review-bulk.png", 1280, 750)
     driver.find_element("id", "bulk-cancel").click()
     next(b for b in driver.find_elements("css selector", "#views button") if "Random" in b.text).click()

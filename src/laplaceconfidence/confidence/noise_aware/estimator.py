@@ -57,7 +57,7 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
     T[z, y] = p(given y | true z); the posteriors then train better probes and graphs, with every label still
     held out from the evidence about its own sample. Of these rounds of self-training, the latest one is used
     that makes held-out given labels not clearly less likely than the best round does (two standard errors, at
-    most 0.005 nats per label). docs/noise-aware.md has the formulas.
+    most 0.005 nats per label). docs/concepts/noise-aware.md has the formulas.
 
     Parameters
     ----------
