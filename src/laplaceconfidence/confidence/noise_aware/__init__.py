@@ -1,4 +1,4 @@
-"""The default estimator, which models the noise; ``docs/concepts/noise-aware.md`` has the method with its formulas."""
+"""The default estimator, which models the noise; ``docs/concepts/noise-aware.md`` has the formulas."""
 
 from laplaceconfidence.confidence.noise_aware.estimator import NoiseAwareConfidence
 
