@@ -26,7 +26,7 @@ function showNoise(random) {
   const drawn = byId("interval");
   drawn.hidden = random.n === 0;
   if (random.n === 0) {
-    byId("noise").textContent = "no verdicts yet";
+    byId("noise").textContent = "no decisions yet";
     byId("noise-note").textContent =
       `Decide on samples drawn at random to estimate how many labels are wrong. From ${random.needed} on, they also calibrate the confidences.`;
     return;
@@ -37,6 +37,6 @@ function showNoise(random) {
   drawn.querySelector("i").style.left = `${100 * random.rate}%`;
   const more = random.needed - random.n;
   byId("noise-note").textContent =
-    `${random.wrong} of ${random.n} verdicts; between ${percent(random.low, 1)} and ${percent(random.high, 1)} of all labels (95% interval). ` +
+    `${random.wrong} of ${random.n} decisions; between ${percent(random.low, 1)} and ${percent(random.high, 1)} of all labels (95% interval). ` +
     (more > 0 ? `${more} more are needed to calibrate the confidences.` : "They calibrate the confidences.");
 }
