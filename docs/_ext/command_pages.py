@@ -55,11 +55,13 @@ def options_of(command: Any) -> list[Any]:
 
 
 def _plain(text: str) -> str:
-    """Help text with rich's markup as Markdown."""
+    """Help text with rich's markup as Markdown; names of options are code."""
     text = re.sub(r"\[bold\](.*?)\[/bold\]", r"**\1**", text)
     text = re.sub(r"\[cyan\](.*?)\[/cyan\]", r"`\1`", text)
-    text = re.sub(r"\[/?[a-z]+\]", "", text)
-    return text.replace("<", "&lt;").replace("*'", "\\*'")
+    text = re.sub(r"(?<!\\)\[/?[a-z]+\]", "", text).replace("\\[", "[")
+    prose = re.split(r"(`[^`]*`)", text)
+    prose[::2] = [re.sub(r"(?<![\w-])--[a-z][a-z-]*", r"`\g<0>`", part) for part in prose[::2]]
+    return "".join(prose).replace("<", "&lt;").replace("*'", "\\*'")
 
 
 def _cell(text: str) -> str:

@@ -188,7 +188,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         Parameters
         ----------
         **params : Any
-            Parameters of the classifier, or settings of its method after "method__".
+            Parameters of the classifier, or settings of its method with the prefix ``method__``.
 
         Returns
         -------
