@@ -15,7 +15,7 @@ BLUE, ORANGE = "#3d8fc9", "#e08a1e"
 
 _VOID = {"img", "line", "circle", "polyline"}  # elements without children
 _STYLE = """
-.lc-notebook{font:13px/1.45 system-ui,sans-serif;color:inherit;max-width:60rem}
+.lc-notebook{font:13px/1.45 system-ui,sans-serif;color:inherit;max-width:60rem;overflow-x:auto}
 .lc-notebook .lc-title{font-size:15px;font-weight:600;margin:0 0 2px}
 .lc-notebook .lc-note{opacity:.75;margin:0 0 6px}
 .lc-notebook .lc-heading{font-weight:600;margin:10px 0 3px}

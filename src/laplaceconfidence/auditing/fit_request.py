@@ -208,7 +208,7 @@ def _instance(estimator: Any, random_state: Any, settings: dict[str, Any]) -> tu
         if settings:
             rule = f"left out where 'estimator' is an instance ({name})"
             raise must_be(next(iter(settings)), rule, next(iter(settings.values())))
-        copy = clone(estimator) if hasattr(estimator, "get_params") else estimator
+        copy = clone(estimator, safe=False)  # a deep copy, where it has no get_params
         if random_state is not None:
             if "random_state" not in estimator_settings(copy):
                 raise must_be("random_state", f"left out for {name}, which has no such setting", random_state)
