@@ -11,6 +11,7 @@ from typing import Any, Self
 import torch
 
 from laplaceconfidence.training.augment.protocol import Augmentation
+from laplaceconfidence.training.automatic_settings import automatic_image_size
 from laplaceconfidence.training.distributed import Team
 from laplaceconfidence.training.inputs import ImageSize, TrainingData, training_data
 from laplaceconfidence.training.loop import Loop, RoundListener
@@ -34,10 +35,11 @@ _LOGGER = logging.getLogger("laplaceconfidence")
 class RobustClassifier(NotebookSummary, NetworkClassifier):
     """Train networks on labels of which some are wrong.
 
-    Parameters that are "auto" are taken from the preset that suits the data (``automatic_preset``): a
-    perceptron for feature vectors, a small convolutional network for images of up to 96 pixels,
-    Inception-ResNet-v2 for larger ones, each with a schedule and settings of the method. ``settings_`` shows
-    them after ``fit``. Explicit values are always obeyed.
+    Parameters that are "auto" are taken from the preset that suits the data and the machine: a perceptron for
+    feature vectors, a small convolutional network for images of up to 96 pixels and, on a GPU,
+    Inception-ResNet-v2 for larger ones, each with a schedule and settings of the method. Without a GPU, large
+    images get the small network as well, with a warning. ``settings_`` shows the values after ``fit``.
+    Explicit values are always obeyed.
 
     Parameters
     ----------
@@ -85,7 +87,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
     device : str or torch.device, default="auto"
         "auto" takes a GPU if there is one.
     image_size : int or tuple of int, optional
-        Side or (height, width) that image files are resized to.
+        Side or (height, width) that image files are resized to. By default they keep their size, except
+        that files of more than 96 pixels are resized to 64 where ``network`` is "auto" and there is no GPU.
     n_workers : int, default=0
         Processes that read samples of data sets too large for memory.
     n_jobs : int, optional
@@ -236,10 +239,14 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         check_integer(self.verbose, "verbose", minimum=0)
         if not is_automatic(self.method):
             build_method(self.method)  # fails before anything is read
+        self._image_size = self.image_size
+        if self.image_size is None and is_automatic(self.network):
+            self._image_size = automatic_image_size(X, device)
         data = self._read(X, y, device)
         if len(data.class_names) < 2:
             raise must_be("y", "labels of at least two classes", list(data.class_names))
-        settings = resolve_settings(self.get_params(deep=False), data, self._seed())
+        parameters = self.get_params(deep=False) | {"image_size": self._image_size}
+        settings = resolve_settings(parameters, data, device, self._seed())
         self.settings_ = settings.as_dict()
         with torch_threads(self.n_jobs):
             tests = {name: self._test_set(more, data, device) for name, more in (further_tests or {}).items()}
@@ -267,7 +274,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
             device,
             n_workers=self.n_workers,
             missing_label=self.missing_label,
-            image_size=self.image_size,
+            image_size=self._image_size,
             classes=classes,
         )
 

@@ -32,11 +32,6 @@ from laplaceconfidence.validation import did_you_mean, must_be
 
 _FOLDER = resources.files("laplaceconfidence") / "presets"
 _LONGEST_CHAIN = 5  # presets that extend presets
-_TINY, _SMALL = (
-    16,
-    96,
-)  # pixels of the shorter side up to which the automatic preset is for tiny or small images
-
 
 _TABLES: dict[str, type[Table]] = {
     "training": TrainingPreset,
@@ -54,26 +49,6 @@ def preset_names() -> list[str]:
     return sorted(
         file.name.removesuffix(".toml") for file in _FOLDER.iterdir() if file.name.endswith(".toml")
     )
-
-
-def automatic_preset(sample_shape: tuple[int, ...]) -> str:
-    """The preset whose ``[training]`` and ``[method]`` suit the data, where nothing else was asked for.
-
-    Parameters
-    ----------
-    sample_shape : tuple of int
-        Shape of one sample: (features,) or (channels, height, width).
-
-    Returns
-    -------
-    str
-        "embeddings-mlp" for feature vectors; for images "image-folder-tiny", "image-folder-small" or
-        "image-folder-large", by the shorter side: up to 16 pixels, up to 96 pixels, or more.
-    """
-    if len(sample_shape) == 1:
-        return "embeddings-mlp"
-    side = min(sample_shape[1:])
-    return f"image-folder-{'tiny' if side <= _TINY else 'small' if side <= _SMALL else 'large'}"
 
 
 def load_preset(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +99,16 @@ def _planned(request: BenchRequest) -> _Plan:
 
         with stage("reading"):
             dataset = read_source(request.source, request.read_options)
-        name = request.preset or automatic_preset_for(
-            request.source, dataset, request.image_size, request.changes
-        )
+        name = request.preset
+        if name is None:
+            name, image_size = automatic_preset_for(
+                request.source,
+                dataset,
+                image_size=request.image_size,
+                settings={} if request.device is None else {"device": request.device},
+                changes=request.changes,
+            )
+            request = replace(request, image_size=image_size)
         presets = presets_by_method(name, methods, request.changes)
         data = data_of_methods(request, dataset, presets[methods[0]])
         recorded_settings = {method: recorded(preset) for method, preset in presets.items()}

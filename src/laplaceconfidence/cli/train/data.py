@@ -11,16 +11,21 @@ import numpy as np
 
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import BadImage, decode_images, has_image_files
-from laplaceconfidence.data.images import load_image
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.data.readers import has_published_test, read_dataset
 from laplaceconfidence.data.shared_classes import with_classes_of
 from laplaceconfidence.data.webvision import is_webvision_folder, read_ilsvrc_validation
-from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.stages import stage
+from laplaceconfidence.training.automatic_settings import (
+    automatic_image_size,
+    automatic_preset,
+    first_image_shape,
+    warn_if_large_for_cpu,
+)
 from laplaceconfidence.training.preset_tables import NoiseSettings
-from laplaceconfidence.training.presets import automatic_preset, parse_changes
+from laplaceconfidence.training.presets import parse_changes
+from laplaceconfidence.training.settings import choose_device
 from laplaceconfidence.validation import must_be
 
 
@@ -74,9 +79,14 @@ def read_source(source: str, read_options: Mapping[str, Any]) -> NoisyDataset:
 
 
 def automatic_preset_for(
-    source: str, dataset: NoisyDataset, image_size: int | None, changes: Sequence[str]
-) -> str:
-    """The preset where none was named: as for ``RobustClassifier()``, by the shape of a sample.
+    source: str,
+    dataset: NoisyDataset,
+    *,
+    image_size: int | None,
+    settings: Mapping[str, Any],
+    changes: Sequence[str],
+) -> tuple[str, int | None]:
+    """The preset and the image size where no preset was named, as ``RobustClassifier()`` chooses them.
 
     Parameters
     ----------
@@ -85,20 +95,32 @@ def automatic_preset_for(
     dataset : NoisyDataset
         What ``read_source`` gave.
     image_size : int or None
-        Side that image files are resized to.
+        Side that image files are resized to, if it was given as an option.
+    settings : mapping of str to Any
+        Shared settings that were given as options, such as the network and the device.
     changes : sequence of str
-        Changes of settings, which may state the image size, too.
+        Changes of settings, which may state the image size, the network and the device, too.
 
     Returns
     -------
-    str
+    name : str
+        Name of the preset.
+    image_size : int or None
+        The image size to use; ``None`` where images keep their size or the changes state one.
     """
     if source == "digits":
-        return "digits"
-    stated = parse_changes(changes).get("data", {}).get("image_size")
-    if image_size is None and isinstance(stated, int):
-        image_size = stated
-    return automatic_preset(_sample_shape(dataset, image_size))
+        return "digits", image_size
+    tables = parse_changes(changes)
+    stated = {**settings, **tables.get("training", {})}
+    device = choose_device(stated.get("device", "auto"))
+    changed = tables.get("data", {}).get("image_size")
+    if image_size is None and changed is None and "network" not in stated:
+        image_size = automatic_image_size(dataset, device)
+    side = changed if image_size is None and isinstance(changed, int) else image_size
+    shape = _sample_shape(dataset, side)
+    if "network" not in stated:
+        warn_if_large_for_cpu(shape, device)
+    return automatic_preset(shape, device), image_size
 
 
 def _sample_shape(dataset: NoisyDataset, image_size: int | None) -> tuple[int, ...]:
@@ -107,14 +129,9 @@ def _sample_shape(dataset: NoisyDataset, image_size: int | None) -> tuple[int, .
     if not has_image_files(dataset):
         assert dataset.features is not None
         return dataset.features.shape[1:]
-    if image_size is None:
-        for path in () if dataset.sources is None else dataset.sources:
-            try:
-                return (3, *load_image(str(path)).shape[:2])
-            except DataFormatError:  # decode_images reports it, or leaves it out if that was asked for
-                continue
-    side = image_size or 1
-    return (3, side, side)
+    if image_size is not None:
+        return (3, image_size, image_size)
+    return first_image_shape(dataset) or (3, 1, 1)  # if none can be decoded, decode_images reports it
 
 
 def prepare(dataset: NoisyDataset, wanted: TrainingSource) -> PreparedData:

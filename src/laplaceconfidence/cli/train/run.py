@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,14 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
             with stage("reading"):
                 dataset = read_source(request.source, request.read_options)
             if preset is None or name is None:
-                name = automatic_preset_for(request.source, dataset, request.image_size, request.changes)
+                name, image_size = automatic_preset_for(
+                    request.source,
+                    dataset,
+                    image_size=request.image_size,
+                    settings=request.settings,
+                    changes=request.changes,
+                )
+                request = replace(request, image_size=image_size)
                 preset = request.load_preset(name)
             data = prepare(dataset, _wanted(request, preset))
             if team.is_first and request.overwrite:
@@ -136,7 +143,7 @@ class _Run:
         dataset, console, noise = self.data.train, notices(), self.preset.noise
         n_missing = int((dataset.labels == MISSING).sum())
         without = f", {n_missing:,} without a label" if n_missing else ""
-        why = self.preset.description if self.request.preset else "selected for this data"
+        why = self.preset.description if self.request.preset else "selected for this data and machine"
         start = "Resuming the run" if is_resumed else "A run"
         console.print(
             f"{start} in [bold]{self.request.folder}[/bold]: {len(dataset):,} samples of "
