@@ -17,7 +17,6 @@ from PIL import Image
 from rich.console import Console
 
 from laplaceconfidence import folder_lock
-from laplaceconfidence.cli.console import duration
 from laplaceconfidence.cli.train import data as training_data
 from laplaceconfidence.cli.train.command import _quiet_unless_first
 from laplaceconfidence.cli.train.progress import RoundDisplay
@@ -65,11 +64,14 @@ def test_a_folder_of_images_is_trained_on(run: Any, photos: Path, tmp_path: Path
     image_folder(tmp_path / "new", n=10, seed=1)
     done = run("train", "photos", *QUICK, "--test", "new")
     assert done.exit_code == 0, done.stderr
-    assert "24 samples of 2 classes; preset image-folder-tiny (selected for this data)" in done.stderr
+    assert (
+        "24 samples of 2 classes; preset image-folder-tiny (selected for this data and machine)"
+        in done.stderr
+    )
     assert "Round 3/3: loss " in done.stderr
     assert "validation" in done.stderr
     assert ", confidence " in done.stderr
-    assert "Trained 3 rounds; round " in done.stdout
+    assert "Trained for 3 rounds; round " in done.stdout
     assert "mean of the last 10 rounds" in done.stdout
     assert "The refined labels differ from " in done.stdout
     folder = tmp_path / "laplaceconfidence-train-photos"
@@ -94,7 +96,7 @@ def interrupt_after_first_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RoundDisplay, "__call__", interrupt)
 
 
-def test_stopped_gone_on_finished_replaced(
+def test_a_run_is_stopped_resumed_finished_and_replaced(
     run: Any, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("train", "photos", *QUICK)
@@ -105,10 +107,7 @@ def test_stopped_gone_on_finished_replaced(
         stopped = run(*words, "--out", "run")
     assert stopped.exit_code == 130
     assert "Everything so far is saved in run" in stopped.stderr
-    assert (
-        "To resume it, give the same command again:\n  laplaceconfidence train 'my photos'\n"
-        in stopped.stderr
-    )
+    assert "To resume, run the same command again:\n  laplaceconfidence train 'my photos'\n" in stopped.stderr
     other = run(*words, "--out", "run", "--set", "learning_rate=0.5")
     assert other.exit_code == 2
     assert "training.learning_rate: 0.05 there, 0.5 now" in other.stderr
@@ -137,7 +136,7 @@ def test_bad_images_are_named_or_skipped_and_listed(run: Any, photos: Path, tmp_
     assert "--skip-bad" in refused.stderr
     done = run("train", "photos", *QUICK, "--skip-bad", "--out", "run")
     assert done.exit_code == 0, done.stderr
-    assert "1 images could not be decoded and were left out (run/skipped_images.txt)" in done.stdout
+    assert "1 image left out because of decoding errors (run/skipped_images.txt)" in done.stdout
     assert str(broken) in done.stdout
     assert (tmp_path / "run/skipped_images.txt").read_text().startswith(f"{broken}\t")
     assert len(pd.read_parquet(tmp_path / "run/refined_labels.parquet")) == 23
@@ -252,7 +251,7 @@ def test_noise_is_put_in_for_benchmarks_and_said(run: Any, photos: Path, tmp_pat
     noise = ("--set", "noise.kind=symmetric", "--set", "noise.rate=0.5", "--set", "noise.seed=3")
     done = run("train", "photos", *QUICK, *noise)
     assert done.exit_code == 0, done.stderr
-    assert "For the benchmark 50% symmetric noise was put into the labels" in done.stderr
+    assert "The preset adds 50% symmetric noise to the labels" in done.stderr
     assert "According to the true labels" in done.stdout
 
 
@@ -483,7 +482,3 @@ def test_help_teaches_with_examples(run: Any) -> None:
     assert done.exit_code == 0
     assert done.stdout.count("laplaceconfidence train ") >= 4
     assert "torchrun" in done.stdout
-
-
-def test_durations_are_readable() -> None:
-    assert [duration(seconds) for seconds in (4, 80, 100, 7200)] == ["4 s", "80 s", "2 min", "2.0 h"]

@@ -21,7 +21,7 @@ from laplaceconfidence.training.network_classifier import NetworkClassifier
 from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.notebook import NotebookSummary
 from laplaceconfidence.training.progress import measured_text
-from laplaceconfidence.training.results import final_results, summarize, write_results
+from laplaceconfidence.training.results import final_results, training_summary, write_results
 from laplaceconfidence.training.run_folder import RunFolder, stored_settings
 from laplaceconfidence.training.run_settings import is_automatic, resolve_settings
 from laplaceconfidence.training.seeds import root_seed
@@ -290,7 +290,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         self.classes_ = data.class_values
         self.confidence_ = results.confidence
         self.refined_labels_ = data.class_values[results.refined]
-        self.summary_ = summarize(loop)
+        self.summary_ = training_summary(loop)
         self.networks_ = [network.module.backbone for network in loop.task.networks]
         if len(loop.task.samples.shape) == 1:
             self.n_features_in_ = loop.task.samples.shape[0]

@@ -10,7 +10,8 @@ from sklearn import get_config
 from sklearn.utils import estimator_html_repr
 
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.notebook_html import BLUE, ORANGE, Html, counted, element, joined, panel, section
+from laplaceconfidence.notebook_html import BLUE, ORANGE, Html, element, joined, panel, section
+from laplaceconfidence.wording import counted
 
 WIDTH, HEIGHT, MARGIN = 460, 150, 40  # pixels of the chart
 

@@ -17,13 +17,13 @@ from laplaceconfidence.validation import must_be
 _Auto = Literal["auto"]
 
 
-class Table(BaseModel):
+class PresetTable(BaseModel):
     """A table of a preset: unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class NoiseSettings(Table):
+class NoiseSettings(PresetTable):
     """Noise put into clean labels; see ``add_noise``."""
 
     kind: Literal["symmetric", "symmetric-excluding", "asymmetric", "pair", "instance"]
@@ -31,14 +31,14 @@ class NoiseSettings(Table):
     seed: int = Field(default=0, ge=0)
 
 
-class DataSettings(Table):
+class DataSettings(PresetTable):
     """How the data is prepared."""
 
     image_size: int | None = Field(default=None, ge=1)  # side in pixels that images are resized to
     test_share: float | None = Field(default=None, gt=0, lt=1)  # share set aside before noise is added
 
 
-class _ViewSettings(Table):
+class _ViewSettings(PresetTable):
     """A view in detail: of images, or of feature vectors with ``mask``, the share of entries set to 0."""
 
     mask: float | None = Field(default=None, ge=0, lt=1)
@@ -64,7 +64,7 @@ class StrongSettings(_ViewSettings):
     cutout: bool = True
 
 
-class TrainingPreset(Table):
+class TrainingPreset(PresetTable):
     """Parameters of ``RobustClassifier`` that all methods share; others keep the defaults of the class."""
 
     network: str | None = None
@@ -104,7 +104,7 @@ class TrainingPreset(Table):
         return given
 
 
-class Preset(Table):
+class Preset(PresetTable):
     """Everything that a preset states."""
 
     description: str = ""

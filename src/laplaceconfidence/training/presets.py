@@ -23,8 +23,8 @@ from laplaceconfidence.training.preset_tables import (
     DataSettings,
     NoiseSettings,
     Preset,
+    PresetTable,
     StrongSettings,
-    Table,
     TrainingPreset,
     WeakSettings,
 )
@@ -33,7 +33,7 @@ from laplaceconfidence.validation import did_you_mean, must_be
 _FOLDER = resources.files("laplaceconfidence") / "presets"
 _LONGEST_CHAIN = 5  # presets that extend presets
 
-_TABLES: dict[str, type[Table]] = {
+_TABLES: dict[str, type[PresetTable]] = {
     "training": TrainingPreset,
     "noise": NoiseSettings,
     "data": DataSettings,
@@ -193,7 +193,7 @@ def _explained(error: ValidationError, where: str, method: Any) -> str:
     problems = sorted(error.errors(), key=lambda one: _PRIORITY.get(one["type"], 1))
     problem = problems[0]
     path: list[str] = []
-    table: type[Table] = Preset
+    table: type[PresetTable] = Preset
     for part in problem["loc"]:  # among the keys pydantic names the members of unions it tried
         if part in table.model_fields:
             path.append(str(part))

@@ -57,7 +57,7 @@ def refined_labels(labels: IntArray, confidence: FloatArray, probabilities: Floa
     return refined
 
 
-def summarize(loop: Loop) -> dict[str, Any]:
+def training_summary(loop: Loop) -> dict[str, Any]:
     """The chosen round and the accuracies. Test accuracies are reported; nothing is chosen by them."""
     history, best = loop.progress.history, loop.progress.best
     summary: dict[str, Any] = {

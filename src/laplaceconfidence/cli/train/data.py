@@ -1,4 +1,4 @@
-"""The data of ``laplaceconfidence train``: read, with noise if the preset says so, decoded."""
+"""The data of ``laplaceconfidence train``: read, decoded, and with noise if the preset states one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from laplaceconfidence.validation import must_be
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingSource:
-    """What the command line and the preset say about the data."""
+    """The data as the command line and the preset specify it."""
 
     source: str
     read_options: Mapping[str, Any]  # arguments of read_dataset, as far as they were given
@@ -54,7 +54,7 @@ class PreparedData:
 
 
 def read_source(source: str, read_options: Mapping[str, Any]) -> NoisyDataset:
-    """The data set with what it is trained on: features if they were named, images if there are some.
+    """The data set to train on: with features if they were named, else with images if there are any.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def automatic_preset_for(
     source : str
         What the command was given; "digits" has a preset of its own, which adds noise.
     dataset : NoisyDataset
-        What ``read_source`` gave.
+        What ``read_source`` returned.
     image_size : int or None
         Side that image files are resized to, if it was given as an option.
     settings : mapping of str to Any
@@ -140,9 +140,9 @@ def prepare(dataset: NoisyDataset, wanted: TrainingSource) -> PreparedData:
     Parameters
     ----------
     dataset : NoisyDataset
-        What ``read_source`` gave.
+        What ``read_source`` returned.
     wanted : TrainingSource
-        Test data, noise and images as they are wanted.
+        Test data, noise and image options.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def _with_tests(
         and has_published_test(wanted.source)
     ):
         of_test = {**wanted.read_options, "split": "test"}
-        if not _features_lie_beside(wanted):
+        if not _has_separate_files(wanted):
             tests = {"the published test set": read_source(wanted.source, of_test)}
     return dataset, {name: _verified(with_classes_of(test, dataset)) for name, test in tests.items()}
 
@@ -190,14 +190,14 @@ def _set_aside(dataset: NoisyDataset, wanted: TrainingSource) -> tuple[NoisyData
     rows = np.random.default_rng(wanted.seed).permutation(len(dataset))
     n_test = round(share * len(rows))
     if not 0 < n_test < len(rows):
-        raise must_be("test_share", f"one that leaves something of {len(rows)} samples on both sides", share)
+        raise must_be("test_share", f"such that both parts of the {len(rows)} samples are not empty", share)
     test = replace(dataset.subset(np.sort(rows[:n_test])), given=None)
     return dataset.subset(np.sort(rows[n_test:])), {f"{share:.0%} of the samples, set aside": _verified(test)}
 
 
 def _read_test(test: str, dataset: NoisyDataset, wanted: TrainingSource) -> NoisyDataset:
-    if _features_lie_beside(wanted):
-        rule = "left out where features or labels lie in a file of their own"
+    if _has_separate_files(wanted):
+        rule = "left out where features or labels are in a separate file"
         raise must_be("test", rule, test, "Set a part of the samples aside with --test-share instead.")
     folder = Path(test)
     if is_webvision_folder(Path(wanted.source)) and folder.is_dir() and not is_webvision_folder(folder):
@@ -208,7 +208,7 @@ def _read_test(test: str, dataset: NoisyDataset, wanted: TrainingSource) -> Nois
     return read_source(test, of_test)
 
 
-def _features_lie_beside(wanted: TrainingSource) -> bool:
+def _has_separate_files(wanted: TrainingSource) -> bool:
     features = wanted.read_options.get("features")
     return (isinstance(features, str) and features.endswith(".npy")) or "labels" in wanted.read_options
 
