@@ -101,7 +101,7 @@ class ConfidenceCells:
         key = (cell.noise, cell.seed)
         if key not in self._shared:
             self._shared.clear()  # cells are ordered by noise and seed
-            data = Noise.parse(cell.noise).put_into(self.dataset, cell.seed, self.mapping)
+            data = Noise.parse(cell.noise).add_to(self.dataset, cell.seed, self.mapping)
             check_true_labels(data, cell.noise)
             start = time.perf_counter()
             if data.features is None and self.describe is not None:

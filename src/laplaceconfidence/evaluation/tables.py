@@ -40,10 +40,16 @@ class Metric:
 
 METRICS: dict[BenchTask, tuple[Metric, ...]] = {
     "confidence": (
-        Metric("auroc", "AUROC", "highest", note="of telling right labels from wrong ones by confidence"),
+        Metric("auroc", "AUROC", "highest", note="of distinguishing right from wrong labels by confidence"),
         Metric("average_precision", "Average precision", "highest", note="of finding the wrong labels"),
         Metric("calibration_error", "Calibration error", "lowest", note="in 15 bins; lower is better"),
-        Metric("seconds", "Seconds", "lowest", "seconds", "with the evidence that the estimator needs"),
+        Metric(
+            "seconds",
+            "Seconds",
+            "lowest",
+            "seconds",
+            "features and probabilities included",
+        ),
     ),
     "training": (
         Metric(

@@ -53,7 +53,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
     rounds : int, default="auto"
         All rounds, the warm-up of the method included.
     batch_size : int, default="auto"
-        Samples per step, over all processes.
+        Samples per step, in all processes together.
     optimizer : {"sgd", "adam"}, default="sgd"
         The optimizer of all networks.
     learning_rate : float, default="auto"
@@ -63,8 +63,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
     weight_decay : float, default=5e-4
         Weight decay of the optimizer.
     learning_rate_drops : sequence of float, default="auto"
-        Rounds from which on the learning rate is multiplied by ``drop_factor``, each once more; numbers
-        below 1 are shares of all rounds.
+        Rounds at which the learning rate is multiplied by ``drop_factor``; numbers below 1 are shares of
+        all rounds.
     drop_factor : float, default=0.1
         See ``learning_rate_drops``.
     weak, strong : str or callable, default="auto"
@@ -83,7 +83,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         Share of the given labels that is held out to choose the round whose networks are kept; 0 keeps the
         last round.
     feature_layer : str, optional
-        Name of the module whose input are the features; by default the last linear layer.
+        Name of the module whose input is used as features; by default the last linear layer.
     device : str or torch.device, default="auto"
         "auto" takes a GPU if there is one.
     image_size : int or tuple of int, optional
@@ -92,15 +92,15 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
     n_workers : int, default=0
         Processes that read samples of data sets too large for memory.
     n_jobs : int, optional
-        Threads of torch; ``None`` leaves its own choice.
+        Number of torch threads; ``None`` leaves it to torch.
     missing_label : Any, optional
         A value of ``y`` that means "no label", besides ``None``, NaN and "". Such samples are trained on
         their pseudo-labels.
     random_state : int, numpy.random.Generator or None, default=0
         Seed of everything that is random.
     out : str or pathlib.Path, optional
-        Folder for everything that the run writes (see ``laplaceconfidence.run_files``). An unfinished run in
-        it with the same settings is resumed, and ends with the same weights as without the interruption.
+        Folder for checkpoints, metrics, confidences and results. An unfinished run in it with the same
+        settings is resumed, and ends with the same weights as without the interruption.
     checkpoint_seconds : float, default=30
         Least time between two checkpoints.
     verbose : int, default=0
@@ -119,7 +119,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
     settings_ : dict
         Every setting of the run as it was resolved, as text and numbers.
     history_ : list of dict
-        What was measured, one entry per round.
+        Measurements, one entry per round.
     summary_ : dict
         The chosen round and the accuracies; test accuracies are never used to choose.
     networks_ : list of torch.nn.Module
@@ -219,7 +219,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         ----------
         X : array-like, NoisyDataset or torch.utils.data.Dataset
             Images (n, height, width) or (n, height, width, channels), feature vectors (n, d), or a data set
-            that brings its labels.
+            that has labels. Tensors of images have their channels first.
         y : array-like of shape (n_samples,), optional
             The given labels of arrays.
         test : tuple (X, y), NoisyDataset or torch.utils.data.Dataset, optional
@@ -227,7 +227,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         further_tests : mapping of str to such data, optional
             More of the same, by name.
         listeners : sequence of callables, default=()
-            Called after every round with what was measured in it.
+            Called after every round with its measurements, a dict.
 
         Returns
         -------

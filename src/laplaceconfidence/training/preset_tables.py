@@ -1,4 +1,4 @@
-"""The tables of a preset as models that check every key."""
+"""The tables of a preset, as pydantic models that check every key."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _Auto = Literal["auto"]
 
 
 class PresetTable(BaseModel):
-    """A table of a preset: unknown keys are errors."""
+    """Base class of the tables of a preset: unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class NoiseSettings(PresetTable):
-    """Noise put into clean labels; see ``add_noise``."""
+    """Noise added to clean labels; see ``add_noise``."""
 
     kind: Literal["symmetric", "symmetric-excluding", "asymmetric", "pair", "instance"]
     rate: float = Field(ge=0, le=1)

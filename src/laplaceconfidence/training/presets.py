@@ -1,8 +1,8 @@
-"""Settings by name: those of the paper and small ones, as TOML files with a check of every key.
+"""Presets: settings of the paper and smaller ones, as TOML files whose keys are all checked.
 
 A preset has up to four tables: ``[training]``, the parameters of ``RobustClassifier`` that all methods share;
 ``[method]``, the ``name`` of a training method and its own settings; ``[data]``, how images are prepared; and
-``[noise]``, for benchmarks on clean data, the noise that is put into the labels first. A preset that
+``[noise]``, for benchmarks on clean data, the noise that is added to the labels first. A preset that
 ``extends`` another one states only what differs; naming another method replaces the whole ``[method]`` table.
 """
 
@@ -45,7 +45,13 @@ _PRIORITY = {"extra_forbidden": 0, "string_type": 2, "literal_error": 2}
 
 
 def preset_names() -> list[str]:
-    """The presets that come with the package."""
+    """The names of the presets that come with the package.
+
+    Returns
+    -------
+    list of str
+        Sorted.
+    """
     return sorted(
         file.name.removesuffix(".toml") for file in _FOLDER.iterdir() if file.name.endswith(".toml")
     )
@@ -80,7 +86,7 @@ def load_preset(
     given = {"training": dict(overrides or {}), "method": {"name": method} if method else {}}
     wanted = _merged(given, parse_changes(changes))
     content, where = _content(name), f"The preset {name!r}"
-    _checked(content, where)  # before changes to it hide what is wrong
+    _checked(content, where)  # before changes hide what is wrong in it
     before = content.get("method", {})
     merged = _merged_presets(content, wanted)
     preset = _checked(merged, where)
@@ -95,7 +101,7 @@ def load_preset(
 
 
 def parse_changes(changes: Iterable[str]) -> dict[str, Any]:
-    """The tables of a preset that changes such as "rounds=20" and "method.warmup=10" give."""
+    """Parse changes such as "rounds=20" and "method.warmup=10" into the tables of a preset."""
     tables: dict[str, Any] = {}
     for change in changes:
         _change(tables, change)
@@ -172,7 +178,7 @@ def _change(content: dict[str, Any], change: str) -> None:
 
 
 def _value(written: str) -> Any:
-    """A value as TOML has it; what is none there is a word without quotes."""
+    """A value written as in TOML; anything else is a string without quotes."""
     try:
         return tomllib.loads(f"value = {written}")["value"]
     except tomllib.TOMLDecodeError:

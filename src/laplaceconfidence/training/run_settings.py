@@ -1,4 +1,4 @@
-"""From the parameters of ``RobustClassifier`` and the data to the settings of a run."""
+"""The settings of a run, resolved from the parameters of ``RobustClassifier``, the data and the device."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AUTOMATIC = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunSettings:
-    """Every setting that the result of a run depends on, none of them "auto" any more."""
+    """Every setting that the result of a run depends on, none of them "auto" anymore."""
 
     network: NetworkSpec
     method: Method

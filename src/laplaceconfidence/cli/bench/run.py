@@ -124,7 +124,7 @@ def _planned(request: BenchRequest) -> _Plan:
     if estimators:
         _check_has_features(data)
     for noise in noises:
-        noisy = noise.put_into(data.dataset, seeds[0], mapping)
+        noisy = noise.add_to(data.dataset, seeds[0], mapping)
         if estimators:
             check_true_labels(noisy, noise.text)
     record = BenchRecord(

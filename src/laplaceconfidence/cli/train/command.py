@@ -216,8 +216,8 @@ def train(
         bool,
         word(
             RUN,
-            "Require that the folder holds a run to resume. Without this option an unfinished run is resumed, "
-            "too.",
+            "Require that the folder holds a run to resume. An unfinished run is also resumed without this "
+            "option.",
             "--resume",
         ),
     ] = False,

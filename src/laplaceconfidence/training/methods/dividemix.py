@@ -50,8 +50,8 @@ class DivideMix(Method):
     mix_alpha : float, default=4
         Parameter of the beta distribution that MixUp draws its weights from.
     unlabelled_weight : float, default=25
-        lambda_u of the paper, which depends on the noise: 0 for little or asymmetric noise, 25 from 50% on,
-        150 with 100 classes.
+        Weight of the loss on unlabeled samples, lambda_u in the paper, where it depends on the noise: 0 for
+        little or asymmetric noise, 25 from 50% on, 150 with 100 classes.
     ramp : int, default=16
         Rounds after the warm-up over which ``unlabelled_weight`` rises from 0 to its value.
     average_losses : bool, default=False
@@ -91,7 +91,7 @@ class DivideMix(Method):
     def phases(self, round: int) -> tuple[Phase, ...]:
         if round < self.warmup:
             return tuple(Phase(WARMUP, trains=(m,)) for m in (0, 1))
-        # Both splits are made before either network moves on.
+        # Both splits are made before either network is trained.
         return (Phase("mixmatch", trains=(0,), evidence=(0, 1)), Phase("mixmatch", trains=(1,)))
 
     def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
@@ -173,7 +173,7 @@ def _split(
     confidence: FloatArray, labels: IntArray, threshold: float, *, at_least: int
 ) -> tuple[IntArray, IntArray]:
     """Samples that keep their labels and the rest; neither side is left without a batch."""
-    order = np.argsort(-np.where(labels == MISSING, -1.0, confidence), kind="stable")  # most trusted first
+    order = np.argsort(-np.where(labels == MISSING, -1.0, confidence), kind="stable")  # best first
     n_labels = int((labels != MISSING).sum())
     least = min(at_least, len(labels) // 2)
     n_kept = int(((confidence > threshold) & (labels != MISSING)).sum())

@@ -41,14 +41,14 @@ from laplaceconfidence.validation import (
 )
 
 WARMUP = "warm-up"
-OF_INPUTS = "confidence_of_inputs"  # in the state: estimated once
+OF_INPUTS = "confidence_of_inputs"  # in the state; estimated only once
 
 _OF_ESTIMATOR = ("n_neighbors", "alpha", "n_components")
 
 
 @dataclass(frozen=True, slots=True)
 class Laplace(Method):
-    """LaplaceConfidence, the method of Chen et al.: two networks that weigh each other's labels.
+    """LaplaceConfidence, the method of Chen et al.: each network weights the labels of the other one.
 
     Each network is trained on w * given + (1 - w) * pseudo-label, where w comes from the graph of the *other*
     network's features and the pseudo-label is the sharpened mean prediction of both on a weak view, made anew
@@ -135,7 +135,7 @@ class Laplace(Method):
 
     def initial_state(self, problem: Problem) -> State:
         if self.confidence_from == "inputs" and len(problem.sample_shape) != 1:
-            rule = "'peer' for images, whose pixels are no feature vectors"
+            rule = "'peer' for images: their pixels are not feature vectors"
             advice = "Embed them with a network that was not trained on these labels, or use 'peer'."
             raise must_be("confidence_from", rule, self.confidence_from, advice)
         return {}
@@ -143,17 +143,17 @@ class Laplace(Method):
     def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
         if phase.name == WARMUP:
             return Plan.over(np.flatnonzero(evidence.labels != MISSING))
-        everyone, estimator = np.arange(evidence.problem.n_samples), self._estimator()
+        all_rows, estimator = np.arange(evidence.problem.n_samples), self._estimator()
         if self.confidence_from == "inputs":
             if OF_INPUTS not in state:
                 state[OF_INPUTS] = torch.from_numpy(estimate_confidence_from_inputs(estimator, evidence))
-            return Plan.over(everyone, confidence=state[OF_INPUTS].clone())
+            return Plan.over(all_rows, confidence=state[OF_INPUTS].clone())
         (peer,) = phase.evidence
         losses = None
         if estimator.evidence == "losses":
             losses = averaged_losses(state, peer, evidence.networks[peer].losses(evidence.labels))
         confidence = estimate_confidence(estimator, evidence, peer, losses)
-        return Plan.over(everyone, confidence=confidence)
+        return Plan.over(all_rows, confidence=confidence)
 
     def loss(self, step: Step) -> Tensor:
         if step.phase.name == WARMUP:
