@@ -14,10 +14,7 @@ from laplaceconfidence.evaluation.grid import Cell, Scores
 from laplaceconfidence.evaluation.noises import Noise
 from laplaceconfidence.run_files import CHECKPOINTS, CONFIDENCES, TIMINGS
 
-NOT_KEPT = (
-    CHECKPOINTS,
-    CONFIDENCES,
-)  # folders of a finished run that the bench does not need; they can have gigabytes
+NOT_KEPT = (CHECKPOINTS, CONFIDENCES)  # of a finished run: large folders that the bench does not need
 SCORES = {
     "last_rounds_accuracy": "test_accuracy_mean_of_last_rounds",
     "chosen_round_accuracy": "test_accuracy_of_chosen_round",

@@ -115,7 +115,7 @@ class Team:
         return DistributedDataParallel(module, device_ids=devices, **options)
 
     def average_gradients(self, module: nn.Module) -> None:
-        """Average the gradients of a module with unused parts, which DistributedDataParallel does not allow."""
+        """Average the gradients of a module with unused parts, for which ``parallel`` does not work."""
         gradients = [parameter.grad for parameter in module.parameters() if parameter.grad is not None]
         if self.size == 1 or not gradients:
             return

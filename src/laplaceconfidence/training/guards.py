@@ -35,8 +35,8 @@ class Guards:
         for name, rows in plan.streams.items():
             if len(rows) == 0:
                 raise TrainingStopped(
-                    f"No sample is left in '{name}' in round {round + 1}. Train on more samples, or change the "
-                    "settings of the method that select samples."
+                    f"No sample is left in '{name}' in round {round + 1}. Train on more samples, or change "
+                    "the settings of the method that select samples."
                 )
         confidence = plan.tensors.get("confidence")
         if confidence is None or len(confidence) == 0:

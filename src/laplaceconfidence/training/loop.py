@@ -92,7 +92,7 @@ class Loop:
         self._best_is_saved = True
 
     def run(self) -> TrainingProgress:
-        """Train all rounds. Then the networks are those of the chosen round (without validation, the last)."""
+        """Train all rounds, and load the networks of the chosen one (the last one without validation)."""
         self._resume()
         rounds = self.settings.rounds
         with (

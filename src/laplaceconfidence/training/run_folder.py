@@ -117,7 +117,7 @@ class RunFolder:
             write_checkpoint(last, content)
 
     def load_checkpoint(self) -> dict[str, Any] | None:
-        """The newest complete checkpoint; ``None`` if there is none, and the run starts from the beginning."""
+        """The newest complete checkpoint; ``None`` if there is none, and the run starts at round 1."""
         for name in (LAST_CHECKPOINT, PREVIOUS_CHECKPOINT):
             if (content := self._read(name, "The run is resumed from the one before it.")) is not None:
                 return content

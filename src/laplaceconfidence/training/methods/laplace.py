@@ -10,15 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.confidence.registry import ESTIMATORS
-from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.training.augment.registry import MIXING
 from laplaceconfidence.training.losses import (
-    negative_entropy,
     refurbish,
     sharpen,
     soft_cross_entropy,
@@ -28,8 +25,10 @@ from laplaceconfidence.training.methods.confidences import (
     averaged_losses,
     estimate_confidence,
     estimate_confidence_from_inputs,
+    mean_confidence,
 )
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem, State
+from laplaceconfidence.training.methods.warm_up import WARM_UP, warm_up_loss, warm_up_phases
 from laplaceconfidence.training.step import Step
 from laplaceconfidence.validation import (
     check_boolean,
@@ -40,7 +39,6 @@ from laplaceconfidence.validation import (
     must_be,
 )
 
-WARMUP = "warm-up"
 OF_INPUTS = "confidence_of_inputs"  # in the state; estimated only once
 
 _OF_ESTIMATOR = ("n_neighbors", "alpha", "n_components")
@@ -126,11 +124,11 @@ class Laplace(Method):
             raise must_be("confidence_from", rule, self.confidence_from)
 
     def phases(self, round: int) -> tuple[Phase, ...]:
-        networks = range(self.n_networks)
         if round < self.warmup:
-            return tuple(Phase(WARMUP, trains=(m,)) for m in networks)
+            return warm_up_phases(self.n_networks)
         return tuple(
-            Phase("robust", trains=(m,), passes=self.passes, evidence=self._observed_for(m)) for m in networks
+            Phase("robust", trains=(m,), passes=self.passes, evidence=self._observed_for(m))
+            for m in range(self.n_networks)
         )
 
     def initial_state(self, problem: Problem) -> State:
@@ -141,8 +139,8 @@ class Laplace(Method):
         return {}
 
     def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
-        if phase.name == WARMUP:
-            return Plan.over(np.flatnonzero(evidence.labels != MISSING))
+        if phase.name == WARM_UP:
+            return Method.plan(self, phase, evidence, state)
         all_rows, estimator = np.arange(evidence.problem.n_samples), self._estimator()
         if self.confidence_from == "inputs":
             if OF_INPUTS not in state:
@@ -156,10 +154,8 @@ class Laplace(Method):
         return Plan.over(all_rows, confidence=confidence)
 
     def loss(self, step: Step) -> Tensor:
-        if step.phase.name == WARMUP:
-            logits = step.trained(step.batch.weak())
-            loss = functional.cross_entropy(logits, step.batch.labels)
-            return loss + negative_entropy(logits) if self.entropy_penalty else loss
+        if step.phase.name == WARM_UP:
+            return warm_up_loss(step, entropy_penalty=self.entropy_penalty)
         targets = self._targets(step)
         step.show_targets(targets)
         inputs, targets = self._mixed(step, step.batch.strong(), targets)
@@ -177,8 +173,7 @@ class Laplace(Method):
             each = [estimate_confidence_from_inputs(estimator, evidence)]
         else:
             each = [estimate_confidence(estimator, evidence, network) for network in evidence.networks]
-        mean: FloatArray = np.where(evidence.labels == MISSING, np.nan, np.mean(each, axis=0))
-        return mean
+        return mean_confidence(each, evidence.labels)
 
     def _targets(self, step: Step) -> Tensor:
         """(b, C) w * given + (1 - w) * sharpened mean prediction of all networks on one weak view."""
