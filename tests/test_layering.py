@@ -18,6 +18,7 @@ FOUNDATION = {
     "validation",
     "notebook_html",
     "run_files",
+    "wording",
 }
 RECORDING = FOUNDATION | {"data", "features", "graph", "solve", "confidence", "auditing"}
 MAY_IMPORT = {
@@ -27,6 +28,7 @@ MAY_IMPORT = {
     "stages": set(),
     "run_files": set(),
     "notebook_html": set(),
+    "wording": set(),
     "threads": {"exceptions"},
     "folder_lock": {"exceptions"},
     "validation": {"arrays", "exceptions"},

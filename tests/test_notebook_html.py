@@ -6,7 +6,6 @@ from html_pages import EVIL, Page
 from laplaceconfidence.notebook_html import (
     Html,
     bar,
-    counted,
     element,
     escaped,
     joined,
@@ -51,9 +50,6 @@ def test_rows_must_have_a_cell_per_heading() -> None:
         table(["a", "b"], [[1]])
 
 
-def test_numbers_with_their_nouns_and_shortened_text() -> None:
-    assert counted(1, "class", "classes") == "1 class"
-    assert counted(1797, "class", "classes") == "1,797 classes"
-    assert counted(2, "label") == "2 labels"
+def test_long_text_is_shortened() -> None:
     assert shortened("abcdef", 6) == "abcdef"
     assert shortened("abcdefg", 6) == "abcde…"

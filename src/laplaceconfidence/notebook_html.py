@@ -227,24 +227,5 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def counted(n: int, one: str, several: str | None = None) -> str:
-    """A number with its noun: "1 class", "1,797 samples".
-
-    Parameters
-    ----------
-    n : int
-        The number.
-    one : str
-        The noun in the singular.
-    several : str or None, default=None
-        The plural; ``None`` appends an s to ``one``.
-
-    Returns
-    -------
-    str
-    """
-    return f"{n:,} {one if n == 1 else several or one + 's'}"
-
-
 def _quoted(content: object) -> str:
     return html.escape(str(content).encode(errors="backslashreplace").decode())

@@ -1,4 +1,4 @@
-"""``laplaceconfidence train``: what it prints, what it leaves, how it goes on and what it refuses."""
+"""``laplaceconfidence train``: what it prints, what it writes, how it resumes and what it refuses."""
 
 import io
 import json
@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from PIL import Image
 from rich.console import Console
 
 from laplaceconfidence import folder_lock
-from laplaceconfidence.cli.console import duration
+from laplaceconfidence.cli.train import data as training_data
 from laplaceconfidence.cli.train.command import _quiet_unless_first
 from laplaceconfidence.cli.train.progress import RoundDisplay
+from laplaceconfidence.data.readers import read_dataset
+from laplaceconfidence.exceptions import AdjustedSettingWarning
 from laplaceconfidence.training.classifier import RobustClassifier
 from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.registry import METHODS, settings_of
@@ -61,11 +64,14 @@ def test_a_folder_of_images_is_trained_on(run: Any, photos: Path, tmp_path: Path
     image_folder(tmp_path / "new", n=10, seed=1)
     done = run("train", "photos", *QUICK, "--test", "new")
     assert done.exit_code == 0, done.stderr
-    assert "24 samples of 2 classes; preset image-folder-tiny (selected for this data)" in done.stderr
+    assert (
+        "24 samples of 2 classes; preset image-folder-tiny (selected for this data and machine)"
+        in done.stderr
+    )
     assert "Round 3/3: loss " in done.stderr
     assert "validation" in done.stderr
     assert ", confidence " in done.stderr
-    assert "Trained 3 rounds; round " in done.stdout
+    assert "Trained for 3 rounds; round " in done.stdout
     assert "mean of the last 10 rounds" in done.stdout
     assert "The refined labels differ from " in done.stdout
     folder = tmp_path / "laplaceconfidence-train-photos"
@@ -90,7 +96,7 @@ def interrupt_after_first_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RoundDisplay, "__call__", interrupt)
 
 
-def test_stopped_gone_on_finished_replaced(
+def test_a_run_is_stopped_resumed_finished_and_replaced(
     run: Any, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("train", "photos", *QUICK)
@@ -101,10 +107,7 @@ def test_stopped_gone_on_finished_replaced(
         stopped = run(*words, "--out", "run")
     assert stopped.exit_code == 130
     assert "Everything so far is saved in run" in stopped.stderr
-    assert (
-        "To resume it, give the same command again:\n  laplaceconfidence train 'my photos'\n"
-        in stopped.stderr
-    )
+    assert "To resume, run the same command again:\n  laplaceconfidence train 'my photos'\n" in stopped.stderr
     other = run(*words, "--out", "run", "--set", "learning_rate=0.5")
     assert other.exit_code == 2
     assert "training.learning_rate: 0.05 there, 0.5 now" in other.stderr
@@ -133,7 +136,7 @@ def test_bad_images_are_named_or_skipped_and_listed(run: Any, photos: Path, tmp_
     assert "--skip-bad" in refused.stderr
     done = run("train", "photos", *QUICK, "--skip-bad", "--out", "run")
     assert done.exit_code == 0, done.stderr
-    assert "1 images could not be decoded and were left out (run/skipped_images.txt)" in done.stdout
+    assert "1 image left out because of decoding errors (run/skipped_images.txt)" in done.stdout
     assert str(broken) in done.stdout
     assert (tmp_path / "run/skipped_images.txt").read_text().startswith(f"{broken}\t")
     assert len(pd.read_parquet(tmp_path / "run/refined_labels.parquet")) == 23
@@ -157,9 +160,57 @@ def test_the_size_of_the_images_selects_the_preset(run: Any, tmp_path: Path) -> 
         done = run("train", "photos", *words, *size, "--out", out)
         assert done.exit_code == 0, done.stderr
         assert "preset image-folder-small" in done.stderr
-    refused = run("train", "photos", *words, "--set", "validation_fraction=2", "--out", "large")
+    words = (*words, "--set", "validation_fraction=2", "--image-size", "120")  # refused once it is announced
+    assert "preset image-folder-small" in run("train", "photos", *words, "--out", "cpu").stderr
+
+
+def test_large_image_files_are_resized_where_there_is_no_gpu(run: Any, tmp_path: Path) -> None:
+    image_folder(tmp_path / "photos", n=12, side=120)
+    draw(tmp_path / "photos" / "dark" / "larger.png", 0, np.random.default_rng(0), side=150)
+    words = ("--rounds", "1", "--device", "cpu", "--method", "cross_entropy")
+    done = run("train", "photos", *words, "--out", "small")
+    assert done.exit_code == 0, done.stderr
+    assert "images of more than 96 pixels are resized to 64 x 64 pixels" in done.stderr
+    assert "--preset image-folder-large" in done.stderr
+    assert "preset image-folder-small" in done.stderr
+    settings = json.loads((tmp_path / "small/settings.json").read_text())
+    assert (settings["network"], settings["image_size"]) == ("small_cnn", 64)
+    assert " of 3 x 64 x 64," in settings["data"]
+    fitted = RobustClassifier(method="cross_entropy", rounds=1, device="cpu")
+    with pytest.warns(AdjustedSettingWarning, match="are resized to 64 x 64 pixels"):
+        fitted.fit(read_dataset(tmp_path / "photos"))
+    assert json.loads(json.dumps(fitted.settings_)) | {"data": settings["data"]} == settings
+    assert fitted.image_size is None
+    assert len(fitted.predict(read_dataset(tmp_path / "photos"))) == 13
+
+
+@pytest.mark.parametrize("command", ["train", "bench"])
+def test_large_image_files_keep_their_size_on_a_gpu(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(training_data, "choose_device", lambda device: torch.device("cuda"))
+    image_folder(tmp_path / "photos", n=12, side=120)
+    draw(tmp_path / "photos" / "dark" / "larger.png", 0, np.random.default_rng(0), side=150)
+    methods = ("--methods", "cross_entropy", "--test-share", "0.5") if command == "bench" else ()
+    refused = run(command, "photos", *methods, "--out", "large")
     assert refused.exit_code == 2
-    assert "preset image-folder-large" in refused.stderr
+    assert "'image_size' parameter must be given where images differ in size" in refused.stderr
+    assert "resized to 64" not in refused.stderr
+    (tmp_path / "photos" / "dark" / "larger.png").unlink()
+    if command == "train":
+        refused = run(command, "photos", "--set", "validation_fraction=2", "--out", "large")
+        assert "preset image-folder-large (selected for this data and machine)" in refused.stderr
+
+
+def test_a_network_that_is_named_gets_images_of_their_own_size(run: Any, tmp_path: Path) -> None:
+    image_folder(tmp_path / "photos", n=12, side=120)
+    words = ("--rounds", "1", "--device", "cpu", "--method", "cross_entropy", "--network", "small_cnn")
+    done = run("train", "photos", *words, "--out", "run")
+    assert done.exit_code == 0, done.stderr
+    assert "resized" not in done.stderr
+    settings = json.loads((tmp_path / "run/settings.json").read_text())
+    assert settings["image_size"] is None
+    assert " of 3 x 120 x 120," in settings["data"]
 
 
 def test_a_folder_that_another_process_writes_to_is_left_alone(
@@ -200,7 +251,7 @@ def test_noise_is_put_in_for_benchmarks_and_said(run: Any, photos: Path, tmp_pat
     noise = ("--set", "noise.kind=symmetric", "--set", "noise.rate=0.5", "--set", "noise.seed=3")
     done = run("train", "photos", *QUICK, *noise)
     assert done.exit_code == 0, done.stderr
-    assert "For the benchmark 50% symmetric noise was put into the labels" in done.stderr
+    assert "The preset adds 50% symmetric noise to the labels" in done.stderr
     assert "According to the true labels" in done.stdout
 
 
@@ -431,7 +482,3 @@ def test_help_teaches_with_examples(run: Any) -> None:
     assert done.exit_code == 0
     assert done.stdout.count("laplaceconfidence train ") >= 4
     assert "torchrun" in done.stdout
-
-
-def test_durations_are_readable() -> None:
-    assert [duration(seconds) for seconds in (4, 80, 100, 7200)] == ["4 s", "80 s", "2 min", "2.0 h"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from laplaceconfidence.evaluation.grid import Cell, Outcome
 from laplaceconfidence.evaluation.table_formats import as_csv, as_latex, as_markdown
-from laplaceconfidence.evaluation.tables import METRICS, Table, build_tables, leader_sentence, summarize
+from laplaceconfidence.evaluation.tables import METRICS, Table, build_tables, leader_sentence, summarize_seeds
 
 NOISES = ("symmetric:0.2", "asymmetric:0.4")
 
@@ -37,7 +37,7 @@ OUTCOMES = [
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8))
 @settings(max_examples=50, deadline=None)
 def test_mean_and_deviation_are_those_of_numpy(values: list[float]) -> None:
-    found = summarize([*values, float("nan")])
+    found = summarize_seeds([*values, float("nan")])
     assert found is not None
     assert found.n == len(values)
     assert found.mean == pytest.approx(np.mean(values), rel=1e-9, abs=1e-6)
@@ -74,8 +74,8 @@ def test_what_looks_equal_shares_the_lead_and_one_alone_has_none() -> None:
 
 
 def test_nothing_is_summarized_as_nothing() -> None:
-    assert summarize([]) is None
-    assert summarize([float("nan")]) is None
+    assert summarize_seeds([]) is None
+    assert summarize_seeds([float("nan")]) is None
     table = tables_of([])["auroc"]
     assert leader_sentence(table) == "There is nothing to compare yet."
     assert as_csv([table]).count("\n") == 1

@@ -237,7 +237,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("laplaceconfidence.files._flush_to_disk", full)
-    with pytest.raises(RunFolderError, match=r"No space left on device.*Nothing half-written"):
+    with pytest.raises(RunFolderError, match=r"No space left on device.*No partial file was left"):
         quick(out=tmp_path / "run").fit(images, given)
     assert [path for path in (tmp_path / "run").rglob("*") if path.is_file()] == []
 

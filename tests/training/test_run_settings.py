@@ -1,20 +1,25 @@
 """Settings resolved from parameters and data, and their description for resumed runs."""
 
+import warnings
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from torch import nn
 
-from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.exceptions import AdjustedSettingWarning, InvalidInputError
 from laplaceconfidence.training.augment.randaugment import RandAugment
 from laplaceconfidence.training.augment.weak import WeakAugment
+from laplaceconfidence.training.automatic_settings import automatic_preset
 from laplaceconfidence.training.classifier import RobustClassifier
+from laplaceconfidence.training.inputs import training_data
 from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.laplace import Laplace
-from laplaceconfidence.training.presets import automatic_preset, load_preset
-from laplaceconfidence.training.run_settings import AUTOMATIC, described
+from laplaceconfidence.training.presets import load_preset
+from laplaceconfidence.training.run_settings import AUTOMATIC, described, resolve_settings
 from small_runs import noisy_digits, quick, tiny_mlp
 
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.exceptions.LaplaceConfidenceWarning")
@@ -51,17 +56,35 @@ def test_explicit_settings_are_obeyed_even_where_they_are_defaults_of_another_me
 
 
 @pytest.mark.parametrize(
-    ("shape", "name"),
+    ("shape", "on_cpu", "on_gpu"),
     [
-        ((300,), "embeddings-mlp"),
-        ((1, 8, 8), "image-folder-tiny"),
-        ((3, 32, 32), "image-folder-small"),
-        ((3, 96, 300), "image-folder-small"),
-        ((3, 224, 224), "image-folder-large"),
+        ((300,), "embeddings-mlp", "embeddings-mlp"),
+        ((1, 8, 8), "image-folder-tiny", "image-folder-tiny"),
+        ((3, 32, 32), "image-folder-small", "image-folder-small"),
+        ((3, 96, 300), "image-folder-small", "image-folder-small"),
+        ((3, 224, 224), "image-folder-small", "image-folder-large"),
     ],
 )
-def test_the_shape_of_a_sample_selects_the_preset(shape: tuple[int, ...], name: str) -> None:
-    assert automatic_preset(shape) == name
+def test_the_shape_of_a_sample_and_the_device_select_the_preset(
+    shape: tuple[int, ...], on_cpu: str, on_gpu: str
+) -> None:
+    assert automatic_preset(shape, torch.device("cpu")) == on_cpu
+    assert automatic_preset(shape, torch.device("cuda")) == on_gpu
+    assert automatic_preset(shape, torch.device("mps")) == on_gpu
+
+
+def test_large_arrays_get_the_small_network_on_a_cpu_and_the_large_one_on_a_gpu() -> None:
+    images, labels = np.zeros((4, 100, 120, 3), np.uint8), np.arange(4) % 2
+    cpu = torch.device("cpu")
+    data = training_data(images, labels, cpu, n_workers=0, missing_label=None)
+    parameters = RobustClassifier().get_params(deep=False)
+    with pytest.warns(AdjustedSettingWarning, match="keep their size, .* a small network is trained"):
+        assert resolve_settings(parameters, data, cpu, 0).network == "small_cnn"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert resolve_settings(parameters, data, torch.device("cuda"), 0).network == "inception_resnet_v2"
+        explicit = parameters | {"network": "preact_resnet18"}
+        assert resolve_settings(explicit, data, cpu, 0).network == "preact_resnet18"
 
 
 @pytest.mark.parametrize("name", AUTOMATIC_PRESETS)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol, runtime_checkable
 
+from laplaceconfidence.confidence.calibration import LogOddsCalibration
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 
 PACKAGES = ("laplaceconfidence", "numpy", "scipy", "scikit-learn", "faiss-cpu", "pandas", "pyarrow")
@@ -58,6 +59,8 @@ class FitDiagnostics:
         Whether the solver reached its tolerance (``converged_``).
     energy : tuple of float, optional
         Laplacian energy of the given labels and of the solution (``energy_``).
+    calibration : LogOddsCalibration, optional
+        How verified labels corrected the confidences of the others (``calibration_``).
     """
 
     noise_rate: float | None = None
@@ -69,6 +72,7 @@ class FitDiagnostics:
     residual: float | None = None
     converged: bool | None = None
     energy: tuple[float, float] | None = None
+    calibration: LogOddsCalibration | None = None
 
 
 def fit_diagnostics(estimator: ConfidenceEstimator) -> FitDiagnostics:
@@ -104,6 +108,7 @@ def fit_diagnostics(estimator: ConfidenceEstimator) -> FitDiagnostics:
         residual=reported(solver, "residual_", float),
         converged=reported(solver, "converged_", bool),
         energy=pair(solver, "energy_"),
+        calibration=getattr(estimator, "calibration_", None),
     )
 
 

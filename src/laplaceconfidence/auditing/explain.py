@@ -12,8 +12,8 @@ from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError
-from laplaceconfidence.notebook_html import counted
 from laplaceconfidence.validation import check_integer, must_be
+from laplaceconfidence.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,13 +12,13 @@ from laplaceconfidence.notebook_html import (
     ORANGE,
     Html,
     bar,
-    counted,
     element,
     panel,
     section,
     shortened,
     table,
 )
+from laplaceconfidence.wording import counted
 
 if TYPE_CHECKING:
     from laplaceconfidence.auditing.result import AuditResult

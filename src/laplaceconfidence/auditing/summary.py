@@ -9,7 +9,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.notebook_html import counted
+from laplaceconfidence.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -36,17 +36,3 @@ def plain_table(title: str, *headings: str) -> Table:
         justify: Literal["left", "right"] = "right" if heading.endswith(":") else "left"
         table.add_column(heading.rstrip(":"), justify=justify, header_style="dim")
     return table
-
-
-def count(number: int, noun: str) -> str:
-    """A number with its noun: "1 label", "1,200 labels"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def duration(seconds: float) -> str:
-    """A time in its usual unit: "40 s", "12 min", "3.5 h"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 90 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

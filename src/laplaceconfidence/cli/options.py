@@ -1,7 +1,7 @@
 """Options that several commands share, how options are declared, and how their help is grouped.
 
-Nothing heavy is imported here, so that ``--help`` is instant. Lists of names that help texts show are
-repeated here for that reason; a test compares them with the registries.
+Nothing heavy is imported here, so that ``--help`` is instant. Names and numbers that help texts show are
+repeated here for that reason; a test compares them with where they are defined.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ IMAGES, TEST_DATA = "Images without features", "Test data"
 
 FEATURE_ESTIMATORS = ("noise-aware", "laplace", "knn-vote", "refined-cross-entropy", "largest-component")
 PROBABILITY_ESTIMATORS = ("normalized-margin", "self-confidence", "gaussian-mixture", "beta-mixture")
+FEWEST_AUDITED = 50  # verified labels that calibrate the confidences of the others
 NETWORKS = ("small_cnn", "preact_resnet18", "inception_resnet_v2", "mlp")
 
 
@@ -63,7 +64,7 @@ def whole(panel: str | None, help: str) -> Any:
     return typer.Option(parser=whole_number, metavar="<int>", help=help, rich_help_panel=panel)
 
 
-def counted(panel: str | None, help: str) -> Any:
+def nonnegative(panel: str | None, help: str) -> Any:
     """An option that is a whole number of at least 0."""
     return typer.Option(parser=count_number, metavar="<int>", help=help, rich_help_panel=panel)
 
@@ -154,12 +155,16 @@ Split = Annotated[
     ),
 ]
 TestShare = Annotated[
-    float | None, real(DATA, "Fraction of the samples to set aside as test data, before noise is added.")
+    float | None, real(DATA, "Fraction of the samples to set aside as test data. Noise is not added to them.")
 ]
 
 # Options that commands show under different headings share only their help text.
 IMAGE_SIZE = "Side in pixels that image files are resized to. Required where their sizes differ."
-SKIP_BAD = "Leave out images that cannot be decoded, and list them. Without it the first one is an error."
+TRAINING_IMAGE_SIZE = (
+    f"{IMAGE_SIZE} If neither a preset nor a network is named and there is no GPU, files of more than 96 "
+    "pixels are resized to 64."
+)
+SKIP_BAD = "Leave out images that cannot be decoded, and list them. Otherwise the first one is an error."
 DEVICE = "Where networks are trained: auto (a GPU if there is one), cpu, cuda, cuda:0 or mps. Default: auto."
 
 

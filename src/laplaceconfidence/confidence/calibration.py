@@ -141,6 +141,11 @@ class LogOddsCalibration:
     offset: float
     support_slope: float = 0.0
 
+    @property
+    def is_identity(self) -> bool:
+        """Whether confidences stay as they are."""
+        return (self.slope, self.offset, self.support_slope) == (1.0, 0.0, 0.0)
+
     def __call__(self, confidence: FloatArray, support: FloatArray | None = None) -> FloatArray:
         """Calibrate confidences w (n,); ``support`` are the probabilities p_y (n,)."""
         scores = self.slope * log_odds(confidence) + self.offset

@@ -11,7 +11,6 @@ from laplaceconfidence.data.picture_encoding import picture_of
 from laplaceconfidence.notebook_html import (
     Html,
     bar,
-    counted,
     element,
     joined,
     panel,
@@ -20,6 +19,7 @@ from laplaceconfidence.notebook_html import (
     shortened,
     table,
 )
+from laplaceconfidence.wording import counted
 
 MOST_CLASSES = 12
 N_SAMPLES = 8

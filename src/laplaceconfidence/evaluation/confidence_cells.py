@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from laplaceconfidence.arrays import FloatArray
+from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.auditing.fit_request import build_fit_request
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.dataset import NoisyDataset
@@ -19,6 +19,14 @@ from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import must_be
 
 Describe = Callable[[NoisyDataset, int], NoisyDataset]
+
+
+def check_true_labels(dataset: NoisyDataset, noise: str) -> IntArray:
+    """The true labels of a data set; an error if none are known, which is only possible without noise."""
+    if dataset.true_labels is None:
+        advice = "Name their column with --true-label, or add noise to the labels: symmetric:0.2."
+        raise must_be("noise", "added if no true labels are known", noise, advice)
+    return dataset.true_labels
 
 
 @dataclass(slots=True, eq=False)
@@ -71,7 +79,7 @@ class ConfidenceCells:
         """Fit the estimator of a cell and return its metrics."""
         shared = self._shared_by(cell)
         kind, data = ESTIMATORS[cell.contender], shared.dataset
-        assert data.true_labels is not None
+        truth = check_true_labels(data, cell.noise)
         by_features = kind.evidence == "features"
         probabilities = None if by_features else shared.probabilities()
         request = build_fit_request(
@@ -85,18 +93,16 @@ class ConfidenceCells:
         confidence = request.fit().confidence_
         seconds = time.perf_counter() - start + shared.feature_seconds
         seconds += 0.0 if by_features else shared.probability_seconds
-        known = (data.labels != MISSING) & (data.true_labels != MISSING)
-        found = score_confidence(confidence[known], (data.labels == data.true_labels)[known]).as_dict()
+        known = (data.labels != MISSING) & (truth != MISSING)
+        found = score_confidence(confidence[known], (data.labels == truth)[known]).as_dict()
         return {**found, "seconds": seconds}
 
     def _shared_by(self, cell: Cell) -> _Shared:
         key = (cell.noise, cell.seed)
         if key not in self._shared:
             self._shared.clear()  # cells are ordered by noise and seed
-            data = Noise.parse(cell.noise).put_into(self.dataset, cell.seed, self.mapping)
-            if data.true_labels is None:
-                advice = "Name their column with --true-label, or add noise to the labels: symmetric:0.2."
-                raise must_be("noise", "added if no true labels are known", cell.noise, advice)
+            data = Noise.parse(cell.noise).add_to(self.dataset, cell.seed, self.mapping)
+            check_true_labels(data, cell.noise)
             start = time.perf_counter()
             if data.features is None and self.describe is not None:
                 data = self.describe(data, cell.seed)

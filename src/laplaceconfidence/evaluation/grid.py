@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 
-Task = Literal["confidence", "training"]
-TASKS: tuple[Task, ...] = get_args(Task)
+BenchTask = Literal["confidence", "training"]
+BENCH_TASKS: tuple[BenchTask, ...] = get_args(BenchTask)
 
 Scores = dict[str, float | None]  # by metric; None if it is not defined
 
@@ -22,7 +22,7 @@ Scores = dict[str, float | None]  # by metric; None if it is not defined
 class Cell:
     """One measurement of a benchmark."""
 
-    task: Task
+    task: BenchTask
     contender: str  # name of the estimator or the method
     noise: str  # as ``Noise.text`` writes it
     seed: int
@@ -59,7 +59,7 @@ class Outcome:
             error = line.get("error")
         except (KeyError, TypeError, ValueError, AttributeError) as found:
             raise DataFormatError(f"A line does not describe a cell of a benchmark: {line!r}.") from found
-        if cell.task not in TASKS:
+        if cell.task not in BENCH_TASKS:
             raise DataFormatError(f"A line has the unknown task {cell.task!r}.")
         return cls(cell, scores, None if error is None else str(error))
 
@@ -70,7 +70,7 @@ class Grid:
 
     noises: tuple[str, ...]
     seeds: tuple[int, ...]
-    contenders: Mapping[Task, tuple[str, ...]]
+    contenders: Mapping[BenchTask, tuple[str, ...]]
 
     def cells(self) -> list[Cell]:
         """All cells. Those of one noise and seed are consecutive, so that they can share their data."""
@@ -83,9 +83,9 @@ class Grid:
         ]
 
     @property
-    def tasks(self) -> tuple[Task, ...]:
+    def tasks(self) -> tuple[BenchTask, ...]:
         """The tasks that have contenders."""
-        return tuple(task for task in TASKS if self.contenders.get(task))
+        return tuple(task for task in BENCH_TASKS if self.contenders.get(task))
 
 
 def latest(outcomes: Iterable[Outcome]) -> dict[Cell, Outcome]:

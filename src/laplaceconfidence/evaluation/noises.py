@@ -61,10 +61,10 @@ class Noise:
         """The noise as a column heading."""
         return "as given" if self.rate is None else f"{self.kind} {100 * self.rate:g}%"
 
-    def put_into(
+    def add_to(
         self, dataset: NoisyDataset, seed: int, mapping: Mapping[str, str] | None = None
     ) -> NoisyDataset:
-        """Return a data set with this noise in its labels.
+        """Add this noise to the labels of a data set.
 
         Parameters
         ----------

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from laplaceconfidence.evaluation.grid import Outcome, Task
+from laplaceconfidence.evaluation.grid import BenchTask, Outcome
 from laplaceconfidence.evaluation.noises import Noise
 
 Unit = Literal["number", "percent", "seconds"]
@@ -38,12 +38,18 @@ class Metric:
         return float(self.shown(value))
 
 
-METRICS: dict[Task, tuple[Metric, ...]] = {
+METRICS: dict[BenchTask, tuple[Metric, ...]] = {
     "confidence": (
-        Metric("auroc", "AUROC", "highest", note="of telling right labels from wrong ones by confidence"),
+        Metric("auroc", "AUROC", "highest", note="of distinguishing right from wrong labels by confidence"),
         Metric("average_precision", "Average precision", "highest", note="of finding the wrong labels"),
         Metric("calibration_error", "Calibration error", "lowest", note="in 15 bins; lower is better"),
-        Metric("seconds", "Seconds", "lowest", "seconds", "with the evidence that the estimator needs"),
+        Metric(
+            "seconds",
+            "Seconds",
+            "lowest",
+            "seconds",
+            "features and probabilities included",
+        ),
     ),
     "training": (
         Metric(
@@ -75,7 +81,7 @@ METRICS: dict[Task, tuple[Metric, ...]] = {
 }
 """The metrics per task; the first one decides which contender is best."""
 
-TASK_TITLES: dict[Task, str] = {"confidence": "Estimators", "training": "Training methods"}
+TASK_TITLES: dict[BenchTask, str] = {"confidence": "Estimators", "training": "Training methods"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,7 @@ class Summary:
 class Table:
     """One metric of all contenders under all noises."""
 
-    task: Task
+    task: BenchTask
     metric: Metric
     contenders: tuple[str, ...]
     noises: tuple[Noise, ...]
@@ -143,7 +149,7 @@ class Table:
         return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
-def summarize(values: Iterable[float]) -> Summary | None:
+def summarize_seeds(values: Iterable[float]) -> Summary | None:
     """Mean and sample standard deviation of the finite values; ``None`` if there are none."""
     known = [value for value in values if math.isfinite(value)]
     if not known:
@@ -153,7 +159,7 @@ def summarize(values: Iterable[float]) -> Summary | None:
 
 
 def build_tables(
-    outcomes: Sequence[Outcome], task: Task, contenders: Sequence[str], noises: Sequence[str]
+    outcomes: Sequence[Outcome], task: BenchTask, contenders: Sequence[str], noises: Sequence[str]
 ) -> list[Table]:
     """Make one table per metric of the task, from one outcome per cell."""
     tables = []
@@ -163,7 +169,7 @@ def build_tables(
             value = outcome.scores.get(metric.name)
             if outcome.cell.task == task and value is not None:
                 values.setdefault((outcome.cell.contender, outcome.cell.noise), []).append(value)
-        entries = {key: found for key, own in values.items() if (found := summarize(own)) is not None}
+        entries = {key: found for key, own in values.items() if (found := summarize_seeds(own)) is not None}
         columns = tuple(Noise.parse(noise) for noise in noises)
         tables.append(Table(task, metric, tuple(contenders), columns, entries))
     return tables

@@ -1,4 +1,4 @@
-"""Scores of training methods: noise put into known labels, one loop for all, accuracy on a test set."""
+"""Measurement of training methods: add noise to known labels, train, and compute test accuracies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from laplaceconfidence.evaluation.grid import Cell, Scores
 from laplaceconfidence.evaluation.noises import Noise
 from laplaceconfidence.run_files import CHECKPOINTS, CONFIDENCES, TIMINGS
 
-NOT_KEPT = (CHECKPOINTS, CONFIDENCES)  # of a finished run: gigabytes that the bench does not need
+NOT_KEPT = (CHECKPOINTS, CONFIDENCES)  # of a finished run: large folders that the bench does not need
 SCORES = {
     "last_rounds_accuracy": "test_accuracy_mean_of_last_rounds",
     "chosen_round_accuracy": "test_accuracy_of_chosen_round",
@@ -33,7 +33,7 @@ class TrainingCells:
     Parameters
     ----------
     train : NoisyDataset
-        The samples that noise is put into and that are trained on.
+        The samples to train on, after noise is added to their labels.
     test : NoisyDataset
         The samples that accuracies are measured on.
     parameters : mapping of str to mapping
@@ -43,7 +43,7 @@ class TrainingCells:
     mapping : mapping of str to str, optional
         For asymmetric noise: which class is replaced by which.
     listeners : sequence of callables, default=()
-        Called after every round of every run with what was measured in it.
+        Called after every round of every run with its measurements.
     """
 
     train: NoisyDataset
@@ -54,10 +54,10 @@ class TrainingCells:
     listeners: Sequence[Callable[[Mapping[str, Any]], None]] = ()
 
     def measure(self, cell: Cell) -> Scores:
-        """Train as the cell says; accuracies on the test set, the chosen round and the seconds it took."""
+        """Train the method of a cell; returns test accuracies, the chosen round and the seconds."""
         from laplaceconfidence.training.classifier import RobustClassifier
 
-        data = Noise.parse(cell.noise).put_into(self.train, cell.seed, self.mapping)
+        data = Noise.parse(cell.noise).add_to(self.train, cell.seed, self.mapping)
         run = self.run_folder(cell)
         run.parent.mkdir(parents=True, exist_ok=True)
         classifier = RobustClassifier(**self.parameters[cell.contender], random_state=cell.seed, out=run)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from laplaceconfidence.auditing.diagnostics import installed_versions
-from laplaceconfidence.evaluation.grid import Cell, Grid, Outcome, Task, latest
+from laplaceconfidence.evaluation.grid import BenchTask, Cell, Grid, Outcome, latest
 from laplaceconfidence.evaluation.table_formats import as_csv, as_latex, as_markdown
 from laplaceconfidence.evaluation.tables import Table, build_tables
 from laplaceconfidence.exceptions import DataFormatError, RunFolderError
@@ -68,7 +68,7 @@ class BenchRecord:
     @property
     def grid(self) -> Grid:
         """Grid: the cells that are measured."""
-        contenders: dict[Task, tuple[str, ...]] = {
+        contenders: dict[BenchTask, tuple[str, ...]] = {
             "confidence": tuple(self.estimators),
             "training": tuple(self.methods),
         }

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, StrArray
-from laplaceconfidence.notebook_html import counted, shortened
+from laplaceconfidence.notebook_html import shortened
 from laplaceconfidence.records.training_run import LearnedFeatures, TrainingRun
 from laplaceconfidence.report.audit_figures import LONGEST_NAME
 from laplaceconfidence.report.drawing import PALETTE, Drawing, Theme, new_figure
 from laplaceconfidence.report.training_figures import true_labels
+from laplaceconfidence.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

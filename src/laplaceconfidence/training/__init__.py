@@ -1,4 +1,4 @@
-"""Training on labels of which some are wrong. Torch is imported in this package and nowhere else."""
+"""Training on labels of which some are wrong. Only this package imports torch."""
 
 from __future__ import annotations
 

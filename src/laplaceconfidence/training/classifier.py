@@ -11,6 +11,7 @@ from typing import Any, Self
 import torch
 
 from laplaceconfidence.training.augment.protocol import Augmentation
+from laplaceconfidence.training.automatic_settings import automatic_image_size
 from laplaceconfidence.training.distributed import Team
 from laplaceconfidence.training.inputs import ImageSize, TrainingData, training_data
 from laplaceconfidence.training.loop import Loop, RoundListener
@@ -20,7 +21,7 @@ from laplaceconfidence.training.network_classifier import NetworkClassifier
 from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.notebook import NotebookSummary
 from laplaceconfidence.training.progress import measured_text
-from laplaceconfidence.training.results import final_results, summarize, write_results
+from laplaceconfidence.training.results import final_results, training_summary, write_results
 from laplaceconfidence.training.run_folder import RunFolder, stored_settings
 from laplaceconfidence.training.run_settings import is_automatic, resolve_settings
 from laplaceconfidence.training.seeds import root_seed
@@ -34,10 +35,11 @@ _LOGGER = logging.getLogger("laplaceconfidence")
 class RobustClassifier(NotebookSummary, NetworkClassifier):
     """Train networks on labels of which some are wrong.
 
-    Parameters that are "auto" are taken from the preset that suits the data (``automatic_preset``): a
-    perceptron for feature vectors, a small convolutional network for images of up to 96 pixels,
-    Inception-ResNet-v2 for larger ones, each with a schedule and settings of the method. ``settings_`` shows
-    them after ``fit``. Explicit values are always obeyed.
+    Parameters that are "auto" are taken from the preset that suits the data and the machine: a perceptron for
+    feature vectors, a small convolutional network for images of up to 96 pixels and, on a GPU,
+    Inception-ResNet-v2 for larger ones, each with a schedule and settings of the method. Without a GPU, large
+    images get the small network as well, with a warning. ``settings_`` shows the values after ``fit``.
+    Explicit values are always obeyed.
 
     Parameters
     ----------
@@ -51,7 +53,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
     rounds : int, default="auto"
         All rounds, the warm-up of the method included.
     batch_size : int, default="auto"
-        Samples per step, over all processes.
+        Samples per step, in all processes together.
     optimizer : {"sgd", "adam"}, default="sgd"
         The optimizer of all networks.
     learning_rate : float, default="auto"
@@ -61,8 +63,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
     weight_decay : float, default=5e-4
         Weight decay of the optimizer.
     learning_rate_drops : sequence of float, default="auto"
-        Rounds from which on the learning rate is multiplied by ``drop_factor``, each once more; numbers
-        below 1 are shares of all rounds.
+        Rounds at which the learning rate is multiplied by ``drop_factor``; numbers below 1 are shares of
+        all rounds.
     drop_factor : float, default=0.1
         See ``learning_rate_drops``.
     weak, strong : str or callable, default="auto"
@@ -81,23 +83,24 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         Share of the given labels that is held out to choose the round whose networks are kept; 0 keeps the
         last round.
     feature_layer : str, optional
-        Name of the module whose input are the features; by default the last linear layer.
+        Name of the module whose input is used as features; by default the last linear layer.
     device : str or torch.device, default="auto"
         "auto" takes a GPU if there is one.
     image_size : int or tuple of int, optional
-        Side or (height, width) that image files are resized to.
+        Side or (height, width) that image files are resized to. By default they keep their size, except
+        that files of more than 96 pixels are resized to 64 where ``network`` is "auto" and there is no GPU.
     n_workers : int, default=0
         Processes that read samples of data sets too large for memory.
     n_jobs : int, optional
-        Threads of torch; ``None`` leaves its own choice.
+        Number of torch threads; ``None`` leaves it to torch.
     missing_label : Any, optional
         A value of ``y`` that means "no label", besides ``None``, NaN and "". Such samples are trained on
         their pseudo-labels.
     random_state : int, numpy.random.Generator or None, default=0
         Seed of everything that is random.
     out : str or pathlib.Path, optional
-        Folder for everything that the run writes (see ``laplaceconfidence.run_files``). An unfinished run in
-        it with the same settings is resumed, and ends with the same weights as without the interruption.
+        Folder for checkpoints, metrics, confidences and results. An unfinished run in it with the same
+        settings is resumed, and ends with the same weights as without the interruption.
     checkpoint_seconds : float, default=30
         Least time between two checkpoints.
     verbose : int, default=0
@@ -116,7 +119,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
     settings_ : dict
         Every setting of the run as it was resolved, as text and numbers.
     history_ : list of dict
-        What was measured, one entry per round.
+        Measurements, one entry per round.
     summary_ : dict
         The chosen round and the accuracies; test accuracies are never used to choose.
     networks_ : list of torch.nn.Module
@@ -216,7 +219,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         ----------
         X : array-like, NoisyDataset or torch.utils.data.Dataset
             Images (n, height, width) or (n, height, width, channels), feature vectors (n, d), or a data set
-            that brings its labels.
+            that has labels. Tensors of images have their channels first.
         y : array-like of shape (n_samples,), optional
             The given labels of arrays.
         test : tuple (X, y), NoisyDataset or torch.utils.data.Dataset, optional
@@ -224,7 +227,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         further_tests : mapping of str to such data, optional
             More of the same, by name.
         listeners : sequence of callables, default=()
-            Called after every round with what was measured in it.
+            Called after every round with its measurements, a dict.
 
         Returns
         -------
@@ -236,10 +239,14 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         check_integer(self.verbose, "verbose", minimum=0)
         if not is_automatic(self.method):
             build_method(self.method)  # fails before anything is read
+        self._image_size = self.image_size
+        if self.image_size is None and is_automatic(self.network):
+            self._image_size = automatic_image_size(X, device)
         data = self._read(X, y, device)
         if len(data.class_names) < 2:
             raise must_be("y", "labels of at least two classes", list(data.class_names))
-        settings = resolve_settings(self.get_params(deep=False), data, self._seed())
+        parameters = self.get_params(deep=False) | {"image_size": self._image_size}
+        settings = resolve_settings(parameters, data, device, self._seed())
         self.settings_ = settings.as_dict()
         with torch_threads(self.n_jobs):
             tests = {name: self._test_set(more, data, device) for name, more in (further_tests or {}).items()}
@@ -267,7 +274,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
             device,
             n_workers=self.n_workers,
             missing_label=self.missing_label,
-            image_size=self.image_size,
+            image_size=self._image_size,
             classes=classes,
         )
 
@@ -283,7 +290,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         self.classes_ = data.class_values
         self.confidence_ = results.confidence
         self.refined_labels_ = data.class_values[results.refined]
-        self.summary_ = summarize(loop)
+        self.summary_ = training_summary(loop)
         self.networks_ = [network.module.backbone for network in loop.task.networks]
         if len(loop.task.samples.shape) == 1:
             self.n_features_in_ = loop.task.samples.shape[0]

@@ -1,7 +1,7 @@
-"""Several processes as one: every process works on its share of each batch, results are put together.
+"""Training in several processes: each works on its share of every batch, and the results are combined.
 
 All processes draw the same random numbers for the *whole* batch and keep their own part, so that N processes
-follow the training curve of one.
+have the training curve of one.
 """
 
 from __future__ import annotations
@@ -82,19 +82,19 @@ class Team:
         return bool(self.sum(torch.tensor(float(flag), device=device)) > 0)
 
     def on_first(self, compute: Callable[[], Any], device: torch.device) -> Any:
-        """What ``compute`` returns in the first process (tensors, numbers, text, dicts and lists), in all."""
+        """Call ``compute`` in the first process; all get its result: tensors, numbers, text, dicts, lists."""
         if self.size == 1:
             return compute()
         if not self.is_first:
-            return self._received(device)
+            return self._receive(device)
         try:
             result = compute()
         except BaseException:
-            self._sent(b"", device)
+            self._send(b"", device)
             raise
         buffer = io.BytesIO()
         torch.save(result, buffer)
-        self._sent(buffer.getvalue(), device)
+        self._send(buffer.getvalue(), device)
         return result
 
     def average_buffers(self, module: nn.Module) -> None:
@@ -106,7 +106,7 @@ class Team:
                     buffer.div_(self.size)
 
     def parallel(self, module: nn.Module, device: torch.device) -> nn.Module:
-        """``module`` whose gradients are averaged over all processes on the way back."""
+        """``module``, with gradients that are averaged over all processes in the backward pass."""
         if self.size == 1:
             return module
         # Running statistics are averaged before they are used, not broadcast before every pass.
@@ -115,7 +115,7 @@ class Team:
         return DistributedDataParallel(module, device_ids=devices, **options)
 
     def average_gradients(self, module: nn.Module) -> None:
-        """The same for a module of which some parts may rest, which DistributedDataParallel does not take."""
+        """Average the gradients of a module with unused parts, for which ``parallel`` does not work."""
         gradients = [parameter.grad for parameter in module.parameters() if parameter.grad is not None]
         if self.size == 1 or not gradients:
             return
@@ -125,12 +125,12 @@ class Team:
         for gradient, part in zip(gradients, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
 
-    def _sent(self, content: bytes, device: torch.device) -> None:
+    def _send(self, content: bytes, device: torch.device) -> None:
         dist.broadcast(torch.tensor([len(content)], device=device), src=0)
         if content:
             dist.broadcast(torch.frombuffer(bytearray(content), dtype=torch.uint8).to(device), src=0)
 
-    def _received(self, device: torch.device) -> Any:
+    def _receive(self, device: torch.device) -> Any:
         length = torch.zeros(1, dtype=torch.long, device=device)
         dist.broadcast(length, src=0)
         if not length:
@@ -167,6 +167,6 @@ def join_team() -> Team:
 
 
 def leave_team() -> None:
-    """The counterpart of ``join_team``."""
+    """Leave the processes that ``join_team`` joined."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()

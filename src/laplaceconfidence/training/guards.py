@@ -26,8 +26,8 @@ class Guards:
         if not torch.isfinite(torch.tensor(loss)):
             raise TrainingStopped(
                 f"The loss of network {network + 1} became {loss} in round {round + 1}. Lower "
-                "'learning_rate' (by ten, to begin with), check that the inputs are on a sensible scale, and "
-                "use precision='float32' if it was another."
+                "'learning_rate' (first by a factor of ten), check the scale of the inputs, and use "
+                "precision='float32'."
             )
 
     def check_plan(self, plan: Plan, round: int) -> None:
@@ -35,8 +35,8 @@ class Guards:
         for name, rows in plan.streams.items():
             if len(rows) == 0:
                 raise TrainingStopped(
-                    f"No sample is left in '{name}' in round {round + 1}. Train on more samples or loosen "
-                    "what selects them."
+                    f"No sample is left in '{name}' in round {round + 1}. Train on more samples, or change "
+                    "the settings of the method that select samples."
                 )
         confidence = plan.tensors.get("confidence")
         if confidence is None or len(confidence) == 0:
@@ -57,7 +57,7 @@ class Guards:
             self._warn_once(
                 "vanished class",
                 f"{len(vanished)} of {len(self.class_names)} classes ({names}) vanished from the training "
-                f"targets in round {round + 1}: the networks hardly predict them any more. A longer "
+                f"targets in round {round + 1}: the networks hardly predict them anymore. A longer "
                 "'warmup', a smaller 'sharpen' or a larger 'prior_weight' keeps them.",
             )
 

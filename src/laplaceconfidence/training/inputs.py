@@ -29,7 +29,7 @@ RESIDENT_UP_TO = 2 * 2**30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingData:
-    """Samples with their given labels, ready for the loop."""
+    """Samples with their given labels, as the training loop takes them."""
 
     samples: Samples
     labels: IntArray  # (n,) -1 where missing
@@ -57,7 +57,7 @@ def training_data(
     image_size: ImageSize = None,
     classes: Any = None,
 ) -> TrainingData:
-    """The data of ``fit``.
+    """Convert the arguments of ``fit``.
 
     Parameters
     ----------

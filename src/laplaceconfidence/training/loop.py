@@ -28,7 +28,7 @@ from laplaceconfidence.training.stopping import StopRequest, stop_on_signals
 from laplaceconfidence.training.task import TestSet, TrainingTask
 
 RoundListener = Callable[[Mapping[str, Any]], None]
-"""Called after every round with what was measured in it."""
+"""Called after every round with its measurements."""
 
 _LOSS_CHECK_STEPS = 20  # on a GPU, reading the loss waits for everything queued before it
 
@@ -51,7 +51,7 @@ class Loop:
     checkpoint_seconds : float, default=30
         Least time between two checkpoints.
     listeners : sequence of callables, default=()
-        Called after every round with what was measured in it.
+        Called after every round with its measurements.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Loop:
         self._best_is_saved = True
 
     def run(self) -> TrainingProgress:
-        """Train to the end. The networks are then those of the chosen round (the last without validation)."""
+        """Train all rounds, and load the networks of the chosen one (the last one without validation)."""
         self._resume()
         rounds = self.settings.rounds
         with (

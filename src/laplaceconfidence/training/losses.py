@@ -27,7 +27,7 @@ def uniform_prior_divergence(mean_prediction: Tensor) -> Tensor:
 
 
 def sharpen(probabilities: Tensor, power: float) -> Tensor:
-    """p^power, normalized: 1 leaves the distribution as it is, more lowers its entropy.
+    """p^power, normalized: 1 leaves the distribution as it is, a higher power lowers its entropy.
 
     The paper writes the power as 1/T and means a distribution of lower entropy.
     """

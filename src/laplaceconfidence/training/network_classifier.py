@@ -23,7 +23,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
     networks_: list[torch.nn.Module]
     n_workers: int
-    image_size: ImageSize
+    _image_size: ImageSize  # that fit used
     _task: TrainingTask
     _settings: TrainingSettings
     _predictors: tuple[int, ...]
@@ -83,7 +83,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
     def _samples(self, X: Any) -> Samples:
         samples = unlabeled_samples(
-            X, self._task.device, n_workers=self.n_workers, image_size=self.image_size
+            X, self._task.device, n_workers=self.n_workers, image_size=self._image_size
         )
         if samples.shape != self._task.samples.shape:
             raise must_be(

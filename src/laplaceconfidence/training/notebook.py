@@ -1,4 +1,4 @@
-"""What a notebook shows of a classifier: scikit-learn's diagram, and how the training went."""
+"""HTML of a classifier for notebooks: scikit-learn's diagram, and a summary of the training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from sklearn import get_config
 from sklearn.utils import estimator_html_repr
 
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.notebook_html import BLUE, ORANGE, Html, counted, element, joined, panel, section
+from laplaceconfidence.notebook_html import BLUE, ORANGE, Html, element, joined, panel, section
+from laplaceconfidence.wording import counted
 
 WIDTH, HEIGHT, MARGIN = 460, 150, 40  # pixels of the chart
 
@@ -18,7 +19,7 @@ _LINES = {"validation_accuracy": ("held-out given labels", BLUE), "test_accuracy
 
 
 class NotebookSummary:
-    """For classifiers that are shown in notebooks with a summary of their training above the diagram."""
+    """Mixin of classifiers that notebooks show with a summary of their training above the diagram."""
 
     @property
     def _repr_html_(self) -> Any:
@@ -51,7 +52,7 @@ def classifier_html(classifier: Any) -> str:
 
 
 def training_html(classifier: Any) -> str:
-    """How the training of a fitted classifier went.
+    """A summary of the training of a fitted classifier: accuracies and changed labels.
 
     Parameters
     ----------

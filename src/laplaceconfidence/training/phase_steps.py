@@ -19,7 +19,7 @@ from laplaceconfidence.training.task import TrainingTask
 
 
 def index_batches(phase: Phase, plan: Plan, batch_size: int, seed: int) -> dict[str, list[Tensor]]:
-    """The sample numbers of every batch of the phase, by stream; the first stream sets their number."""
+    """The sample numbers of every batch of the phase, by stream; the first sets the number of batches."""
     batches: dict[str, list[Tensor]] = {}
     n_steps = None
     for name, rows in plan.streams.items():
@@ -42,7 +42,7 @@ def steps(
 ) -> Iterator[Step]:
     """The steps of a phase from where ``progress`` stands, each a function of the seed and its position."""
     team, root, first = task.team, problem.seed, progress.step
-    # Inputs in memory are augmented as whole batches in every process, which draws what one would draw.
+    # Inputs in memory are augmented as whole batches in every process, with the draws of a single process.
     whole = task.samples.resident or team.size == 1
     fetched = {
         name: task.samples.batches(
@@ -97,7 +97,7 @@ def split_into_batches(rows: Tensor, batch_size: int) -> list[Tensor]:
 
 
 def shuffled_batches(rows: Tensor, batch_size: int, seed: int, *, passes: int) -> list[Tensor]:
-    """``passes`` times all rows, every time in another order."""
+    """Batches of ``passes`` passes over all rows, each in another order."""
     return [batch for turn in range(passes) for batch in _one_pass(rows, batch_size, seed, turn)]
 
 

@@ -1,4 +1,4 @@
-"""The tables of a preset as models that check every key."""
+"""The tables of a preset, as pydantic models that check every key."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from laplaceconfidence.validation import must_be
 _Auto = Literal["auto"]
 
 
-class Table(BaseModel):
-    """A table of a preset: unknown keys are errors."""
+class PresetTable(BaseModel):
+    """Base class of the tables of a preset: unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class NoiseSettings(Table):
-    """Noise put into clean labels; see ``add_noise``."""
+class NoiseSettings(PresetTable):
+    """Noise added to clean labels; see ``add_noise``."""
 
     kind: Literal["symmetric", "symmetric-excluding", "asymmetric", "pair", "instance"]
     rate: float = Field(ge=0, le=1)
     seed: int = Field(default=0, ge=0)
 
 
-class DataSettings(Table):
+class DataSettings(PresetTable):
     """How the data is prepared."""
 
     image_size: int | None = Field(default=None, ge=1)  # side in pixels that images are resized to
     test_share: float | None = Field(default=None, gt=0, lt=1)  # share set aside before noise is added
 
 
-class _ViewSettings(Table):
+class _ViewSettings(PresetTable):
     """A view in detail: of images, or of feature vectors with ``mask``, the share of entries set to 0."""
 
     mask: float | None = Field(default=None, ge=0, lt=1)
@@ -64,7 +64,7 @@ class StrongSettings(_ViewSettings):
     cutout: bool = True
 
 
-class TrainingPreset(Table):
+class TrainingPreset(PresetTable):
     """Parameters of ``RobustClassifier`` that all methods share; others keep the defaults of the class."""
 
     network: str | None = None
@@ -104,7 +104,7 @@ class TrainingPreset(Table):
         return given
 
 
-class Preset(Table):
+class Preset(PresetTable):
     """Everything that a preset states."""
 
     description: str = ""

@@ -1,8 +1,8 @@
-"""Settings by name: those of the paper and small ones, as TOML files with a check of every key.
+"""Presets: settings of the paper and smaller ones, as TOML files whose keys are all checked.
 
 A preset has up to four tables: ``[training]``, the parameters of ``RobustClassifier`` that all methods share;
 ``[method]``, the ``name`` of a training method and its own settings; ``[data]``, how images are prepared; and
-``[noise]``, for benchmarks on clean data, the noise that is put into the labels first. A preset that
+``[noise]``, for benchmarks on clean data, the noise that is added to the labels first. A preset that
 ``extends`` another one states only what differs; naming another method replaces the whole ``[method]`` table.
 """
 
@@ -23,8 +23,8 @@ from laplaceconfidence.training.preset_tables import (
     DataSettings,
     NoiseSettings,
     Preset,
+    PresetTable,
     StrongSettings,
-    Table,
     TrainingPreset,
     WeakSettings,
 )
@@ -32,13 +32,8 @@ from laplaceconfidence.validation import did_you_mean, must_be
 
 _FOLDER = resources.files("laplaceconfidence") / "presets"
 _LONGEST_CHAIN = 5  # presets that extend presets
-_TINY, _SMALL = (
-    16,
-    96,
-)  # pixels of the shorter side up to which the automatic preset is for tiny or small images
 
-
-_TABLES: dict[str, type[Table]] = {
+_TABLES: dict[str, type[PresetTable]] = {
     "training": TrainingPreset,
     "noise": NoiseSettings,
     "data": DataSettings,
@@ -50,30 +45,16 @@ _PRIORITY = {"extra_forbidden": 0, "string_type": 2, "literal_error": 2}
 
 
 def preset_names() -> list[str]:
-    """The presets that come with the package."""
-    return sorted(
-        file.name.removesuffix(".toml") for file in _FOLDER.iterdir() if file.name.endswith(".toml")
-    )
-
-
-def automatic_preset(sample_shape: tuple[int, ...]) -> str:
-    """The preset whose ``[training]`` and ``[method]`` suit the data, where nothing else was asked for.
-
-    Parameters
-    ----------
-    sample_shape : tuple of int
-        Shape of one sample: (features,) or (channels, height, width).
+    """The names of the presets that come with the package.
 
     Returns
     -------
-    str
-        "embeddings-mlp" for feature vectors; for images "image-folder-tiny", "image-folder-small" or
-        "image-folder-large", by the shorter side: up to 16 pixels, up to 96 pixels, or more.
+    list of str
+        Sorted.
     """
-    if len(sample_shape) == 1:
-        return "embeddings-mlp"
-    side = min(sample_shape[1:])
-    return f"image-folder-{'tiny' if side <= _TINY else 'small' if side <= _SMALL else 'large'}"
+    return sorted(
+        file.name.removesuffix(".toml") for file in _FOLDER.iterdir() if file.name.endswith(".toml")
+    )
 
 
 def load_preset(
@@ -105,7 +86,7 @@ def load_preset(
     given = {"training": dict(overrides or {}), "method": {"name": method} if method else {}}
     wanted = _merged(given, parse_changes(changes))
     content, where = _content(name), f"The preset {name!r}"
-    _checked(content, where)  # before changes to it hide what is wrong
+    _checked(content, where)  # before changes hide what is wrong in it
     before = content.get("method", {})
     merged = _merged_presets(content, wanted)
     preset = _checked(merged, where)
@@ -120,7 +101,7 @@ def load_preset(
 
 
 def parse_changes(changes: Iterable[str]) -> dict[str, Any]:
-    """The tables of a preset that changes such as "rounds=20" and "method.warmup=10" give."""
+    """Parse changes such as "rounds=20" and "method.warmup=10" into the tables of a preset."""
     tables: dict[str, Any] = {}
     for change in changes:
         _change(tables, change)
@@ -197,7 +178,7 @@ def _change(content: dict[str, Any], change: str) -> None:
 
 
 def _value(written: str) -> Any:
-    """A value as TOML has it; what is none there is a word without quotes."""
+    """A value written as in TOML; anything else is a string without quotes."""
     try:
         return tomllib.loads(f"value = {written}")["value"]
     except tomllib.TOMLDecodeError:
@@ -218,7 +199,7 @@ def _explained(error: ValidationError, where: str, method: Any) -> str:
     problems = sorted(error.errors(), key=lambda one: _PRIORITY.get(one["type"], 1))
     problem = problems[0]
     path: list[str] = []
-    table: type[Table] = Preset
+    table: type[PresetTable] = Preset
     for part in problem["loc"]:  # among the keys pydantic names the members of unions it tried
         if part in table.model_fields:
             path.append(str(part))

@@ -1,4 +1,4 @@
-"""The position of a run and what it has measured: all that a checkpoint holds besides weights."""
+"""The position of a run and its measurements: what a checkpoint holds besides weights."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from laplaceconfidence.training.methods.interface import Phase, Plan, State
 
 @dataclass(slots=True, eq=False)
 class TrainingProgress:
-    """The position of a run, the state of its method and what was measured."""
+    """The position of a run, the state of its method and the measurements so far."""
 
     state: State
     round: int = 0
     phase: int = 0
     step: int = 0
     plan: Plan | None = None  # of the current phase
-    sums: dict[str, Tensor] = field(
-        default_factory=dict
-    )  # over its steps, on the device: no step waits for them
+    # Sums over the steps of the phase, on the device, so that no step waits for them.
+    sums: dict[str, Tensor] = field(default_factory=dict)
     target_counts: Tensor | None = None  # (C,) how often each class had the largest target
     phase_records: list[dict[str, Any]] = field(default_factory=list)  # of the current round
     confidences: dict[str, Tensor] = field(default_factory=dict)  # of the current round, by network
@@ -52,7 +51,7 @@ class TrainingProgress:
             self.target_counts = before + target_counts
 
     def finish_phase(self, phase: Phase, team: Team) -> dict[str, Any]:
-        """Advance to the next phase; returns what was measured in this one, over all processes."""
+        """Advance to the next phase; returns the measurements of this one, over all processes."""
         assert self.plan is not None
         record: dict[str, Any] = {
             "name": phase.name,
@@ -72,7 +71,7 @@ class TrainingProgress:
         """Whether to keep the networks of this round, by their accuracy on held-out given labels.
 
         The last round within one standard error of the best so far is chosen. With many wrong labels and few
-        samples the accuracies are nearly noise, and the highest one would pick a round at random.
+        samples the accuracies are so noisy that the highest one would pick a round nearly at random.
         """
         highest = accuracy if self.best is None else max(accuracy, self.best["highest_validation_accuracy"])
         if accuracy < highest - math.sqrt(highest * (1 - highest) / n_samples):
@@ -85,7 +84,7 @@ class TrainingProgress:
         return True
 
     def finish_round(self, record: dict[str, Any], seconds: float) -> None:
-        """Store what was measured in the round and advance to the next one."""
+        """Store the measurements of the round and advance to the next one."""
         self.history.append(record)
         self.seconds.append(seconds)
         self.round, self.phase = self.round + 1, 0
@@ -115,7 +114,7 @@ class TrainingProgress:
 
 
 def measured_text(record: Mapping[str, Any]) -> list[str]:
-    """What was measured in a round, in words: "loss 0.512", "confidence 0.81", "validation 93.0%"."""
+    """The measurements of a round as text: "loss 0.512", "confidence 0.81", "validation 93.0%"."""
     losses = [phase["loss"] for phase in record["phases"]]
     confidences = [phase["mean_confidence"] for phase in record["phases"] if "mean_confidence" in phase]
     parts = [f"loss {sum(losses) / len(losses):.3f}"] if losses else []

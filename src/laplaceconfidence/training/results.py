@@ -50,14 +50,14 @@ def final_results(loop: Loop) -> Results:
 
 
 def refined_labels(labels: IntArray, confidence: FloatArray, probabilities: FloatArray) -> IntArray:
-    """The largest class of w * given + (1 - w) * prediction; the predicted one where no label was given."""
+    """The class with the largest weight in w * given + (1 - w) * prediction; without a given label, w = 0."""
     weight = np.where(labels == MISSING, 0.0, confidence)[:, None]
     given = np.eye(probabilities.shape[1])[np.maximum(labels, 0)]
     refined: IntArray = (weight * given + (1 - weight) * probabilities).argmax(axis=1).astype(np.int64)
     return refined
 
 
-def summarize(loop: Loop) -> dict[str, Any]:
+def training_summary(loop: Loop) -> dict[str, Any]:
     """The chosen round and the accuracies. Test accuracies are reported; nothing is chosen by them."""
     history, best = loop.progress.history, loop.progress.best
     summary: dict[str, Any] = {
@@ -89,7 +89,7 @@ def _test_summary(accuracies: Sequence[float], chosen_round: int) -> dict[str, f
 
 
 def write_results(folder: RunFolder | None, loop: Loop, results: Results, summary: Mapping[str, Any]) -> None:
-    """Predictions, refined labels and, last of all, the summary that marks the run as finished."""
+    """Write predictions, refined labels and, last, the summary, which marks the run as finished."""
     task = loop.task
     test_probabilities = None
     if task.test is not None:  # every process takes part, only the first writes

@@ -86,7 +86,7 @@ class RunFolder:
                         f"The run folder {self.path} must be new, empty or hold a run. It holds something "
                         "else: choose another folder."
                     )
-                # First of all, so that a run killed right now leaves a folder that it can be resumed in.
+                # Written first, so that a run that is killed leaves a folder in which it can be resumed.
                 write_json(self.path / SETTINGS, resolved)
             elif changed := differences(stored, resolved):
                 raise RunFolderError(
@@ -99,7 +99,7 @@ class RunFolder:
                 (self.path / part).mkdir(exist_ok=True)
 
     def _remove_leftovers(self) -> None:
-        """Files that a killed process was still writing, under their temporary names."""
+        """Remove the temporary files of a process that was killed while it wrote."""
         for path in self.path.rglob(".*"):
             if path.suffix in (".pt", ".json", ".jsonl", ".parquet", ".npz"):
                 path.unlink()
@@ -109,7 +109,7 @@ class RunFolder:
         return (self.path / SUMMARY).exists()
 
     def save_checkpoint(self, content: dict[str, Any]) -> None:
-        """Make ``content`` the last checkpoint; the one that was is kept as the previous."""
+        """Write ``content`` as the last checkpoint; the one before it is kept as the previous one."""
         last = self.path / CHECKPOINTS / LAST_CHECKPOINT
         with _disk_errors(last):
             if last.exists():
@@ -117,7 +117,7 @@ class RunFolder:
             write_checkpoint(last, content)
 
     def load_checkpoint(self) -> dict[str, Any] | None:
-        """The newest checkpoint that is whole; ``None`` if there is none and the run starts anew."""
+        """The newest complete checkpoint; ``None`` if there is none, and the run starts at round 1."""
         for name in (LAST_CHECKPOINT, PREVIOUS_CHECKPOINT):
             if (content := self._read(name, "The run is resumed from the one before it.")) is not None:
                 return content
@@ -128,21 +128,21 @@ class RunFolder:
             write_checkpoint(path, content)
 
     def load_best(self) -> dict[str, Any] | None:
-        return self._read(BEST_CHECKPOINT, "The choice of the best round starts anew.")
+        return self._read(BEST_CHECKPOINT, "The choice of the best round starts over.")
 
     def write_metrics(self, history: Sequence[Mapping[str, Any]]) -> None:
-        """All rounds so far; rewritten as a whole, so that a resumed run repeats no line."""
+        """Write the measurements of all rounds so far; the file is replaced, so that no line is repeated."""
         self._write_lines(METRICS, history)
 
     def write_timings(self, seconds: Sequence[float]) -> None:
         self._write_lines(TIMINGS, [{"round": i + 1, "seconds": s} for i, s in enumerate(seconds)])
 
     def write_confidences(self, round: int, columns: Mapping[str, Any]) -> None:
-        """One column per network, besides the ids."""
+        """Write the confidences of a round: one column per network, besides the ids."""
         self.write_table(confidences_of(round + 1), columns)
 
     def write_features(self, name: str, rows: IntArray, features: FloatArray, *, rounds: int) -> None:
-        """Features of the samples ``rows`` after so many rounds."""
+        """Write the features of the samples ``rows`` after ``rounds`` rounds."""
         path = self.path / FEATURES / name
         numbers = features.astype(np.float32)
         with _disk_errors(path), replacing(path) as temporary:
@@ -197,7 +197,7 @@ def _disk_errors(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise RunFolderError(
-            f"Writing {path} failed: {error.strerror or error}. Nothing half-written was left. Make room or "
+            f"Writing {path} failed: {error.strerror or error}. No partial file was left. Free some space or "
             "choose another folder; the run can be resumed from its last checkpoint."
         ) from error
 
@@ -233,7 +233,7 @@ def end_of_plain_training(method: Method, rounds: int) -> tuple[int, int] | None
     """Round and phase in which ``method`` first uses outputs of the networks on the training set.
 
     Until then it can only have trained on the labels as they were given: that is the end of the warm-up,
-    whatever the method calls it. ``None`` if there is no round before it.
+    whatever the method calls its phases. ``None`` if there is no round before it.
     """
     positions = ((round, number) for round in range(rounds) for number in _with_evidence(method, round))
     first = next(positions, None)
@@ -241,7 +241,7 @@ def end_of_plain_training(method: Method, rounds: int) -> tuple[int, int] | None
 
 
 def shown_rows(train_rows: Tensor, seed: int) -> Tensor:
-    """The training samples whose features are kept: at most 5,000, always the same ones of a run, sorted."""
+    """The training samples whose features are kept: at most 5,000, the same ones throughout a run, sorted."""
     order = torch.randperm(len(train_rows), generator=derived_generator(seed, "shown features"))
     return train_rows[order[:MOST_SAMPLES].sort().values]
 

@@ -1,4 +1,4 @@
-"""From the parameters of ``RobustClassifier`` and the data to the settings of a run."""
+"""The settings of a run, resolved from the parameters of ``RobustClassifier``, the data and the device."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any
 
+import torch
 from torch import nn
 
 from laplaceconfidence.training.augment.protocol import Augmentation
+from laplaceconfidence.training.automatic_settings import automatic_preset, warn_if_large_for_cpu
 from laplaceconfidence.training.inputs import ImageSize, TrainingData
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.registry import build_method
 from laplaceconfidence.training.networks.registry import NetworkSpec
-from laplaceconfidence.training.presets import automatic_preset, load_preset
+from laplaceconfidence.training.presets import load_preset
 from laplaceconfidence.training.sample_views import default_weak
 from laplaceconfidence.training.settings import TrainingSettings
 from laplaceconfidence.validation import check_real
@@ -30,12 +32,12 @@ AUTOMATIC = (
     "strong",
     "channels_last",
 )
-"""Parameters of ``RobustClassifier`` that "auto" takes from the preset that suits the data."""
+"""Parameters of ``RobustClassifier`` that "auto" takes from the preset that suits data and device."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunSettings:
-    """Every setting that the result of a run depends on, none of them "auto" any more."""
+    """Every setting that the result of a run depends on, none of them "auto" anymore."""
 
     network: NetworkSpec
     method: Method
@@ -57,11 +59,13 @@ class RunSettings:
 
 
 def is_automatic(value: Any) -> bool:
-    """Whether a parameter was left to the data."""
+    """Whether a parameter is "auto"."""
     return isinstance(value, str) and value == "auto"
 
 
-def resolve_settings(parameters: Mapping[str, Any], data: TrainingData, seed: int) -> RunSettings:
+def resolve_settings(
+    parameters: Mapping[str, Any], data: TrainingData, device: torch.device, seed: int
+) -> RunSettings:
     """The settings of a run; explicit parameters are taken as they are.
 
     Parameters
@@ -70,6 +74,8 @@ def resolve_settings(parameters: Mapping[str, Any], data: TrainingData, seed: in
         Parameters of ``RobustClassifier`` by name.
     data : TrainingData
         What is trained on: the shape of its samples selects the preset for parameters that are "auto".
+    device : torch.device
+        The device, which selects the preset for large images.
     seed : int
         The seed of the run.
 
@@ -79,7 +85,9 @@ def resolve_settings(parameters: Mapping[str, Any], data: TrainingData, seed: in
     """
     resolved = dict(parameters)
     if open_ones := [name for name in AUTOMATIC if is_automatic(parameters[name])]:
-        preset = load_preset(automatic_preset(data.samples.shape)).parameters()
+        if "network" in open_ones:
+            warn_if_large_for_cpu(data.samples.shape, device)
+        preset = load_preset(automatic_preset(data.samples.shape, device)).parameters()
         fallback = {"weak": default_weak(data.samples.shape), "channels_last": False}
         resolved |= {name: preset.get(name, fallback.get(name)) for name in open_ones}
     own = {field.name for field in fields(TrainingSettings)} - {"seed", "learning_rate_drops"}

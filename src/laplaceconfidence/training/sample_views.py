@@ -18,7 +18,13 @@ _SMALLEST_DEVIATION = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class MaskFeatures:
-    """Feature vectors with a random ``share`` of their entries set to 0."""
+    """Set random entries of feature vectors to 0.
+
+    Parameters
+    ----------
+    share : float
+        Probability that an entry becomes 0.
+    """
 
     share: float
 
@@ -67,10 +73,10 @@ def build_augmentations(
 
 
 def default_weak(input_shape: tuple[int, ...]) -> str | Augmentation:
-    """The weak view where neither the user nor the preset states one: crops and flips of images."""
+    """The weak view if neither the user nor the preset states one: crops and flips for images."""
     if len(input_shape) == 1:
         return "none"
-    # The paper pads 32 pixels by 4; small images lose their content sooner.
+    # The paper pads images of 32 pixels by 4; smaller ones would lose too much of their content.
     return WeakAugment(padding=max(1, min(4, min(input_shape[1:]) // 8)))
 
 

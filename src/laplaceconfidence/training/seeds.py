@@ -1,7 +1,7 @@
 """Every random number of a run as a function of its seed and of what it is for.
 
-No generator lives longer than one step, so there is no state to save: a run that is resumed draws what it
-would have drawn, and all processes of a distributed run draw the same.
+No generator is used for longer than one step, so there is no state to save: a resumed run draws the same
+numbers as one without interruption, and so do all processes of a distributed run.
 """
 
 from __future__ import annotations

@@ -81,7 +81,17 @@ class TrainingSettings:
 
 
 def choose_device(device: Any) -> torch.device:
-    """The device that is asked for; "auto" takes a GPU if there is one."""
+    """The device to train on.
+
+    Parameters
+    ----------
+    device : str or torch.device
+        "auto" takes a GPU if there is one.
+
+    Returns
+    -------
+    torch.device
+    """
     if isinstance(device, str) and device == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda", torch.cuda.current_device())
@@ -99,7 +109,7 @@ def choose_device(device: Any) -> torch.device:
 
 @contextmanager
 def torch_threads(n_jobs: int | None) -> Iterator[None]:
-    """Hold torch to ``n_jobs`` threads inside the block; ``None`` leaves what it has."""
+    """Limit torch to ``n_jobs`` threads inside the block; ``None`` changes nothing."""
     before = torch.get_num_threads()
     if n_jobs is not None:
         torch.set_num_threads(thread_count(n_jobs))

@@ -1,4 +1,4 @@
-"""One step of training, as a method gets it: batches with their views, networks, plan and state."""
+"""One training step, as it is passed to a method: batches with their views, networks, plan and state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Batch:
     views : SampleViews
         How inputs are augmented and normalized.
     generator : torch.Generator
-        Where the views draw from.
+        Generator that the views draw from.
     team : Team
         The processes that train together.
     whole : bool
@@ -128,7 +128,7 @@ class Step:
         self.measures[name] = value.detach()
 
     def show_targets(self, targets: Tensor) -> None:
-        """Count the classes of soft targets (b, C), so that a class that vanishes is noticed."""
+        """Count the largest classes of soft targets (b, C), so that a vanished class leads to a warning."""
         leading = targets.detach().argmax(dim=1)
         self.target_counts = torch.bincount(leading, minlength=self.problem.n_classes)
 

@@ -1,4 +1,4 @@
-"""Stopping a run before its last round when a signal asks for it."""
+"""Stopping a run before its last round on SIGINT or SIGTERM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The task of a run: samples, labels, parts of the data, views and networks, built from the settings."""
+"""What a run trains: samples, labels, the split of the data, views and networks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TrainingTask:
     def observe(
         self, network: int, settings: TrainingSettings, rows: Tensor, samples: Samples | None = None
     ) -> NetworkEvidence:
-        """Penultimate features and class probabilities that one network gives, in the order of ``rows``.
+        """Penultimate features and class probabilities of one network, in the order of ``rows``.
 
         Eval mode, no augmentation; every process computes its share. The samples are the training samples
         unless others are given.
@@ -116,7 +116,7 @@ def split_validation(labels: IntArray, fraction: float, seed: int) -> tuple[Tens
     n_held_out = round(fraction * len(labeled))
     if n_held_out >= len(labeled):
         raise must_be(
-            "validation_fraction", f"small enough to train on something ({len(labeled)} labels)", fraction
+            "validation_fraction", f"small enough to leave one of {len(labeled)} labels to train on", fraction
         )
     chosen = np.random.default_rng(derived_seed(seed, "validation")).permutation(labeled)[:n_held_out]
     held_out = np.sort(chosen)
@@ -131,13 +131,13 @@ def build_task(
     run: RunSettings,
     device: torch.device,
 ) -> TrainingTask:
-    """Everything a run needs, with networks as the seed of the settings makes them."""
+    """Everything a run needs; the networks are initialized from the seed of the settings."""
     settings = run.training
     team = Team.current()
-    for watched in (*([test] if test else []), *further_tests.values()):
-        if watched.samples.shape != data.samples.shape:
+    for tested in (*([test] if test else []), *further_tests.values()):
+        if tested.samples.shape != data.samples.shape:
             rule = f"made of samples of shape {data.samples.shape}, as 'X'"
-            raise must_be("test", rule, watched.samples.shape)
+            raise must_be("test", rule, tested.samples.shape)
     train_rows, validation_rows = split_validation(data.labels, run.validation_fraction, settings.seed)
     augmentations = build_augmentations(run.weak, run.strong, data.samples.shape)
     mean, deviation = _statistics(data.samples, train_rows, settings.seed)
@@ -171,7 +171,7 @@ def build_task(
 def _module_builder(
     data: TrainingData, method: Method, network: NetworkSpec, feature_layer: str | None
 ) -> Callable[[int, int], HeadedNetwork]:
-    """The function that makes the weights of a network from its number and a seed."""
+    """The function that builds a network from its number and a seed."""
     shape, n_classes = data.samples.shape, len(data.class_names)
 
     def build(number: int, seed: int) -> HeadedNetwork:

@@ -23,7 +23,7 @@ class Outputs(NamedTuple):
 
 
 class HeadedNetwork(nn.Module):
-    """The user's network with the heads of a method on its penultimate features."""
+    """A network with the heads of a method on its penultimate features."""
 
     def __init__(self, backbone: nn.Module, feature_layer: str | None) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Features of a network warmed up on the given labels, as for the graph of the paper.
+"""Features of a network that is trained briefly on the given labels, as for the graph of the paper.
 
 A network that was trained for a few epochs has learned what the samples of a class have in common, and has
 not memorized single wrong labels yet. No pretrained model is needed.
@@ -16,7 +16,7 @@ from laplaceconfidence.training.networks.registry import NetworkSpec
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """Warm-up of a network: cross-entropy on weakly augmented images.
+    """Brief training of a network: cross-entropy on weakly augmented images.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class WarmUp:
     n_workers : int, default=0
         Processes that read samples of data sets too large for memory.
     n_jobs : int, optional
-        Threads of torch.
+        Number of torch threads; ``None`` leaves it to torch.
     """
 
     network: NetworkSpec = "small_cnn"

@@ -58,7 +58,7 @@ def test_bad_images_and_other_sizes(run: Any, photos: Path, tmp_path: Path) -> N
     assert "empty_1.png cannot be decoded" in refused.stderr
     done = run("audit", "photos", *QUICK, "--image-size", "8", "--skip-bad", "--epochs", "1")
     assert done.exit_code == 0, done.stderr
-    assert "1 image left out that cannot be decoded:" in done.stderr
+    assert "1 image left out because of decoding errors:" in done.stderr
     record = json.loads((tmp_path / "laplaceconfidence-audit-photos/audit.json").read_text())
     learned = record["source"]["features_learned_by"]
     assert learned["skipped_images"] == [str(photos / "digit 1" / "empty_1.png")]

@@ -82,7 +82,7 @@ def test_few_labels_are_certain_but_a_note_says_that_they_do_not_calibrate(
     verify(tmp_path / "v.csv", animals, animals.id[:49].tolist())
     done = run(*AUDIT, "--audited", "v.csv", "-o", "x")
     assert done.exit_code == 0, done.stderr
-    note = "49 verified labels of samples with a given one: too few to calibrate the others"
+    note = "49 verified labels of samples that have a given label: too few to calibrate the others"
     assert f"Note: {note}" in done.stderr
     assert any(note in kept for kept in read_audit(tmp_path / "x").record.warnings)
     assert "They did not calibrate" in " ".join(done.stdout.split())

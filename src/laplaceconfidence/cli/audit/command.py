@@ -11,6 +11,7 @@ from laplaceconfidence.cli.options import (
     DEVICE,
     EVIDENCE,
     FEATURE_ESTIMATORS,
+    FEWEST_AUDITED,
     IMAGE_SIZE,
     IMAGES,
     METHOD,
@@ -30,7 +31,7 @@ from laplaceconfidence.cli.options import (
     Split,
     Text,
     TrueLabel,
-    counted,
+    nonnegative,
     number_or_word,
     read_options,
     real,
@@ -133,8 +134,8 @@ def audit(
             EVIDENCE,
             "Labels that a person has verified: a table (.csv, .tsv, .parquet) with the columns id and "
             "verified_label, such as the one from --sample-for-review filled in. These labels are taken as "
-            "certain, and 50 or more calibrate the confidences of the others, so they should be a random "
-            "sample. Repeat the option for several tables. Only for the estimator noise-aware.",
+            f"certain, and {FEWEST_AUDITED} or more calibrate the confidences of the others, so they should "
+            "be a random sample. Repeat the option for several tables. Only for the estimator noise-aware.",
             metavar="FILE",
         ),
     ] = None,
@@ -144,7 +145,7 @@ def audit(
             EVIDENCE,
             "Folder of a reviewed audit of the same data, matched by ids. What was decided there replaces "
             "the given labels and is taken as certain; the other confidences are updated from it, and "
-            "calibrated where 50 or more of the decisions are about a random sample.",
+            f"calibrated where {FEWEST_AUDITED} or more of the decisions are about a random sample.",
             metavar="RUN",
         ),
     ] = None,
@@ -202,7 +203,7 @@ def audit(
     ] = None,
     n_jobs: Annotated[int | None, whole(METHOD, "Number of threads. Default: all cores.")] = None,
     seed: Annotated[
-        int, counted(METHOD, "Seed of everything random. The same seed gives the same results.")
+        int, nonnegative(METHOD, "Seed of everything that is random. The same seed gives the same results.")
     ] = 0,
     network: Annotated[
         str | None,
@@ -233,7 +234,7 @@ def audit(
             "0.95. Only for estimators with calibrated scores (noise-aware).",
         ),
     ] = None,
-    suspects: Annotated[int, counted(RESULT, "Number of suspects to show in the summary.")] = 10,
+    suspects: Annotated[int, nonnegative(RESULT, "Number of suspects to show in the summary.")] = 10,
     sample_for_review: Annotated[
         int | None,
         whole(
@@ -283,9 +284,9 @@ def audit(
     its features. This needs torch: pip install 'laplaceconfidence\\[train]'.
 
     Verified labels: --sample-for-review draws labels at random. Write the right label of each into the column
-    verified_label, even where the given one is right, leave empty only what you cannot tell, and audit again
-    with --audited. Or decide on the same labels in the browser, and audit again with --decisions. Both
-    can be combined. Fewer than 50 verified labels are taken as certain but do not calibrate the others.
+    verified_label, even where the given one is right, leave it empty only where you are not sure, and audit
+    again with --audited. Or decide on the same labels in the browser, and audit again with --decisions. Both
+    can be combined. Fewer than {fewest} verified labels are taken as certain but do not calibrate the others.
     """
     settings: dict[str, Any] = {
         "n_neighbors": None if n_neighbors is None else number_or_word(n_neighbors),
@@ -335,4 +336,5 @@ def audit(
         run_audit(request, warnings)
 
 
-audit.__doc__ = f"{inspect.cleandoc(audit.__doc__ or '')}\n{EXAMPLES}"
+_TEXT = inspect.cleandoc(audit.__doc__ or "").replace("{fewest}", str(FEWEST_AUDITED))
+audit.__doc__ = f"{_TEXT}\n{EXAMPLES}"

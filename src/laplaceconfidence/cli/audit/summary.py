@@ -12,12 +12,13 @@ from rich.text import Text
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.summary import headline
 from laplaceconfidence.auditing.verified import VERIFIED_LABEL
-from laplaceconfidence.cli.console import count, notices, output, plain_table, shown
+from laplaceconfidence.cli.console import notices, output, plain_table, shown
 from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
 from laplaceconfidence.data.image_files import BadImage
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records import AuditRun
 from laplaceconfidence.records.review_sample import REVIEW_SAMPLE
+from laplaceconfidence.wording import counted
 
 MOST_ROWS = 5
 MOST_SKIPPED = 10
@@ -55,7 +56,7 @@ def show_skipped(skipped: list[BadImage]) -> None:
     """List the images that were left out."""
     if skipped:
         console = notices()
-        console.print(f"{count(len(skipped), 'image')} left out that cannot be decoded:")
+        console.print(f"{counted(len(skipped), 'image')} left out because of decoding errors:")
         for image in skipped[:MOST_SKIPPED]:
             console.print(f"  {image.path}", markup=False, soft_wrap=True)
         if len(skipped) > MOST_SKIPPED:
@@ -68,14 +69,14 @@ def show_next_steps(run: AuditRun) -> None:
     table = run.folder / REVIEW_SAMPLE
     console = output()
     console.print()
-    console.print(Text(f"{count(n_drawn, 'label')} drawn at random for you to verify.", style="bold"))
+    console.print(Text(f"{counted(n_drawn, 'label')} drawn at random for you to verify.", style="bold"))
     if n_drawn < FEWEST_AUDITED:
         console.print(f"Fewer than {FEWEST_AUDITED} are taken as certain but do not calibrate the others.")
     for line, style in (
         (
             f"Either fill in the column {VERIFIED_LABEL} of {table} with the right label of every sample, "
-            "even where the given one is right; leave it empty only where you cannot tell. Then audit again "
-            "with",
+            "even where the given one is right; leave it empty only where you are not sure. Then audit "
+            "again with",
             "",
         ),
         (f"  --audited {table} --out ANOTHER_FOLDER", "cyan"),
@@ -94,12 +95,12 @@ def _data_issues(result: AuditResult) -> str | None:
         return None
     n_sets = table["near_duplicate_set"].nunique()
     n_duplicates = int(table["is_near_duplicate_issue"].sum())
-    duplicates = f"{count(n_duplicates, 'sample')} in {count(n_sets, 'set')} of near-duplicates"
+    duplicates = f"{counted(n_duplicates, 'sample')} in {counted(n_sets, 'set')} of near-duplicates"
     if n_conflicts := table.loc[table["has_conflicting_duplicate"], "near_duplicate_set"].nunique():
-        duplicates += f" ({count(n_conflicts, 'set')} with conflicting labels)"
-    parts = [count(int(table["is_outlier_issue"].sum()), "outlier"), duplicates]
+        duplicates += f" ({counted(n_conflicts, 'set')} with conflicting labels)"
+    parts = [counted(int(table["is_outlier_issue"].sum()), "outlier"), duplicates]
     if "is_leaked" in table:
-        parts.append(f"{count(int(table['is_leaked'].sum()), 'sample')} also in the test data")
+        parts.append(f"{counted(int(table['is_leaked'].sum()), 'sample')} also in the test data")
     return f"Other issues: {', '.join(parts)}."
 
 

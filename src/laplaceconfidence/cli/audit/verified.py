@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Container
+from collections.abc import Container
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from laplaceconfidence.arrays import FloatArray
+from laplaceconfidence.auditing.diagnostics import fit_diagnostics
 from laplaceconfidence.auditing.fit_request import default_estimator
 from laplaceconfidence.auditing.verified import learns_from_verified, read_verified
-from laplaceconfidence.cli.console import count, notices
+from laplaceconfidence.cli.console import notices
+from laplaceconfidence.confidence.calibration import LogOddsCalibration
 from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
+from laplaceconfidence.wording import counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verified:
-    """Verified labels, ``None`` where no class fits, and how to correct the confidences of all others."""
+    """Verified labels of one audit, and how to correct the confidences of all others."""
 
-    labels: dict[str, Any] | None = None  # by sample id
+    labels: dict[str, Any] | None = None  # by sample id; a label of None means that no class fits
     at_random: frozenset[str] = frozenset()  # ids among them that were drawn at random
-    recalibrate: Callable[[FloatArray], FloatArray] | None = None
+    recalibrate: LogOddsCalibration | None = None
     described: dict[str, Any] = field(default_factory=dict)  # for the record of the audit
     n_empty: int = 0  # rows of tables without a verified label
 
@@ -48,16 +50,15 @@ class Verified:
             code != MISSING and label == values[code]
             for label, code in ((label, int(dataset.labels[row])) for row, label in labels.items())
         )
-        text = f"{count(len(labels), 'verified label')} used: {n_right:,} as given, "
+        text = f"{counted(len(labels), 'verified label')} used: {n_right:,} as given, "
         text += f"{len(labels) - n_right:,} different."
         if self.n_empty:
-            text += f" {count(self.n_empty, 'row')} without a verified label skipped."
-        calibration = (
-            getattr(estimator, "calibration_", None) if learns_from_verified(estimator) else self.recalibrate
-        )
+            text += f" {counted(self.n_empty, 'row')} without a verified label skipped."
+        learned = learns_from_verified(estimator)
+        calibration = fit_diagnostics(estimator).calibration if learned else self.recalibrate
         if calibration is None:
             return f"{text} They did not calibrate the confidences of the others."
-        if (getattr(calibration, "slope", None), getattr(calibration, "offset", None)) == (1.0, 0.0):
+        if calibration.is_identity:
             return f"{text} They confirm the confidences of the others, which stay as they are."
         return f"{text} They calibrated the confidences of the others."
 
@@ -106,7 +107,7 @@ def _decisions(ids: Container[str], folder: Path) -> Verified:
     outcome = review_outcome(read_audit(folder))
     labels = {id: label for id, label in outcome.labels.items() if id in ids}
     if lost := len(outcome.labels) - len(labels):
-        notices().print(f"{count(lost, 'decision')} about samples that are not in this data ignored.")
+        notices().print(f"{counted(lost, 'decision')} ignored: their samples are not in this data.")
     described = {"decisions": str(folder.absolute()), "n_decisions": len(labels)}
     return Verified(labels, outcome.at_random & labels.keys(), outcome.calibration, described)
 
@@ -126,11 +127,12 @@ def _refuse_contradictions(
 
 
 def _warn_if_few(n_calibrating: int) -> None:
-    """Only verified labels of samples that have a given label can say how often given labels are right."""
+    """Warn if too few verified labels are of samples with a given label: only these can calibrate."""
     if n_calibrating < FEWEST_AUDITED:
         warnings.warn(
-            f"{count(n_calibrating, 'verified label')} of samples with a given one: too few to calibrate the "
-            f"others, which takes {FEWEST_AUDITED} drawn at random. They are taken as certain nevertheless.",
+            f"{counted(n_calibrating, 'verified label')} of samples that have a given label: too few to "
+            f"calibrate the others, which takes {FEWEST_AUDITED} drawn at random. They are still taken as "
+            "certain.",
             LaplaceConfidenceWarning,
             stacklevel=2,
         )

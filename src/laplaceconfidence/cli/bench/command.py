@@ -39,19 +39,19 @@ SOME_CELLS_FAILED = 3  # exit code
 EXAMPLES = """
 [bold]Examples[/bold]
 
-Every confidence estimator on embeddings of yours, under three rates of noise:
+Every confidence estimator on your own embeddings, at three noise rates:
 [cyan]laplaceconfidence bench embeddings.npz[/cyan]
 
 Two of them, under noise of another kind:
 [cyan]laplaceconfidence bench digits --noise asymmetric:0.4 --estimators laplace,knn-vote[/cyan]
 
-How well they find the mistakes in the given labels, where true labels are known:
+How well they find the mistakes in the given labels, if true labels are known:
 [cyan]laplaceconfidence bench reviews.parquet --noise none --true-label verified[/cyan]
 
-Training methods in one loop, a quarter of the samples set aside as a test:
+Training methods, with a quarter of the samples set aside as test data:
 [cyan]laplaceconfidence bench photos/ --methods cross_entropy,dividemix,laplace --test-share 0.25[/cyan]
 
-The paper's setting; it takes days. After Ctrl-C the same command resumes it:
+The paper's setting; it takes days. After Ctrl+C the same command resumes it:
 [cyan]laplaceconfidence bench cifar10 --methods all --preset cifar10-sym50 --noise symmetric:0.5[/cyan]
 """
 
@@ -62,46 +62,49 @@ def bench(
         list[str] | None,
         word(
             GRID,
-            "Noise put into the labels: symmetric, symmetric-excluding, asymmetric, pair or instance with "
-            "its rate; or none, for the labels as given. Repeat it for several. Default: symmetric:0.2, "
-            "symmetric:0.5 and symmetric:0.8.",
-            metavar="<kind:rate>",
+            "Noise to add to the labels: symmetric, symmetric-excluding, asymmetric, pair or instance with "
+            "its rate; or none, for the labels as given. Repeat the option for several. Default: "
+            "symmetric:0.2, symmetric:0.5 and symmetric:0.8.",
+            metavar="KIND:RATE",
         ),
     ] = None,
-    seeds: Annotated[int, whole(GRID, "How many seeds, of noise and all else that is random.")] = 3,
+    seeds: Annotated[
+        int, whole(GRID, "Number of seeds, of the noise and of everything else that is random.")
+    ] = 3,
     estimators: Annotated[
         str | None,
         word(
             GRID,
-            "Confidence estimators by name, or all (default unless --methods is given).",
-            metavar="<a,b,...>",
+            "Confidence estimators, separated by commas, or all (default unless --methods is given).",
+            metavar="NAMES",
         ),
     ] = None,
     methods: Annotated[
         str | None,
         word(
             GRID,
-            "Training methods by name, or all (laplaceconfidence train --methods lists them).",
-            metavar="<a,b,...>",
+            "Training methods, separated by commas, or all (laplaceconfidence train --methods lists them).",
+            metavar="NAMES",
         ),
     ] = None,
     mapping: Annotated[
         list[str] | None,
         word(
             GRID,
-            "For asymmetric noise: which class is replaced by which. Known for digits and CIFAR. Repeat it "
-            "for several.",
-            metavar="<class=class>",
+            "For asymmetric noise: which class is replaced by which, such as cat=dog. Not needed for digits "
+            "and CIFAR. Repeat the option for several.",
+            metavar="CLASS=CLASS",
         ),
     ] = None,
     preset: Annotated[
         str | None,
         word(
             SETTINGS,
-            "Settings of the training methods, as for train. Its noise is not used here; methods that it is "
-            "not for keep their own defaults.",
+            "Settings of the training methods, as for train. The noise of the preset is not used; methods "
+            "other than that of the preset keep their own defaults.",
             "--preset",
             "-p",
+            metavar="NAME",
         ),
     ] = None,
     set_: Annotated[
@@ -109,10 +112,10 @@ def bench(
         word(
             SETTINGS,
             "Change a setting that all methods share (rounds=20), or one of a method's own "
-            "(laplace.n_neighbors=10). Repeat it for several.",
+            "(laplace.n_neighbors=10). Repeat the option for several.",
             "--set",
             "-s",
-            metavar="<key=value>",
+            metavar="KEY=VALUE",
         ),
     ] = None,
     label: Label = None,
@@ -124,21 +127,21 @@ def bench(
     true_label: TrueLabel = None,
     missing_label: MissingLabel = None,
     split: Split = None,
-    image_size: Annotated[int | None, whole(DATA, IMAGE_SIZE)] = None,
+    image_size: Annotated[int | None, whole(DATA, f"{IMAGE_SIZE} With --methods, as for train.")] = None,
     skip_bad: Annotated[
-        bool, word(DATA, "Leave out images that cannot be decoded, and count them.", "--skip-bad")
+        bool, word(DATA, "Leave out images that cannot be decoded, and show how many.", "--skip-bad")
     ] = False,
     test: Annotated[
         str | None,
         word(
             DATA,
-            "Data that trained networks are tested on. CIFAR and WebVision bring theirs.",
-            metavar="<source>",
+            "Test data for the training methods. CIFAR and WebVision have their own.",
+            metavar="SOURCE",
         ),
     ] = None,
     test_share: TestShare = None,
-    device: Annotated[str | None, word(MACHINE, DEVICE)] = None,
-    n_jobs: Annotated[int | None, whole(MACHINE, "Threads; all by default.")] = None,
+    device: Annotated[str | None, word(MACHINE, DEVICE, metavar="NAME")] = None,
+    n_jobs: Annotated[int | None, whole(MACHINE, "Number of threads. Default: all cores.")] = None,
     out: Annotated[
         Path | None,
         word(
@@ -147,14 +150,15 @@ def bench(
             "is resumed.",
             "--out",
             "-o",
+            metavar="FOLDER",
         ),
     ] = None,
 ) -> None:
     """Compare estimators and training methods on your data.
 
-    The labels are taken as correct (the true labels, where there are some), noise is put into them, and
-    every estimator and every method is measured under every noise with every seed. Writes a folder with every
-    result and tables as Markdown, CSV and LaTeX.
+    Noise is added to the true labels, or to the given ones, which are taken as correct, if no true labels are
+    known. Every estimator and every training method is then measured under every noise with every seed.
+    Writes a folder with all results, and tables in Markdown, CSV and LaTeX.
     """
     with report_errors():
         from laplaceconfidence.cli.bench.request import BenchRequest
@@ -192,8 +196,8 @@ def bench(
         run, was_stopped = run_bench(request)
         if was_stopped:
             notices().print(
-                f"[bold]Stopped[/bold] as asked. {len(run.done):,} of {len(run.cells):,} cells are done and "
-                f"saved in {run.folder}. To resume it, give the same command again.",
+                f"[bold]Stopped.[/bold] {len(run.done):,} of {len(run.cells):,} cells are done and saved in "
+                f"{run.folder}. To resume, run the same command again.",
                 soft_wrap=True,
             )
             raise typer.Exit(130)

@@ -1,4 +1,4 @@
-"""The data of ``laplaceconfidence bench``: read once, decoded, and described for the record."""
+"""The data of ``laplaceconfidence bench``: read, decoded, and described for the record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BenchData:
-    """The samples that noise is put into, and those that networks are tested on."""
+    """The samples that noise is added to, and those that networks are tested on."""
 
     dataset: NoisyDataset
     test: NoisyDataset | None = None
@@ -58,7 +58,7 @@ def data_of_estimators(request: BenchRequest) -> BenchData:
 
 
 def data_of_methods(request: BenchRequest, dataset: NoisyDataset, preset: Preset) -> BenchData:
-    """The data for a bench that trains: ``dataset`` as ``read_source`` gave it, and a test part."""
+    """The data for a bench that trains: ``dataset`` as ``read_source`` returned it, and test data."""
     from laplaceconfidence.cli.train.data import TrainingSource, prepare
 
     has_test = request.test is not None or request.test_share is not None
@@ -75,14 +75,14 @@ def data_of_methods(request: BenchRequest, dataset: NoisyDataset, preset: Preset
         ),
     )
     if not prepared.tests:
-        advice = "Name test data, or set a part of the samples aside with --test-share 0.2."
-        raise must_be("test", "given for training methods, which are compared on it", None, advice)
+        advice = "Name test data with --test, or set a part of the samples aside with --test-share 0.2."
+        raise must_be("test", "given if training methods are compared", None, advice)
     test = next(iter(prepared.tests.values()))
     return BenchData(prepared.train, test, len(prepared.skipped), image_size)
 
 
 def features_for_noisy(request: BenchRequest, data: BenchData) -> Any:
-    """The function that gives images features: a network warmed up on the noisy labels; or ``None``."""
+    """The function that learns features of images with a network; ``None`` if features are there."""
     if not needs_learned_features(data.dataset):
         return None
 
@@ -94,7 +94,7 @@ def features_for_noisy(request: BenchRequest, data: BenchData) -> Any:
     return describe
 
 
-def described(request: BenchRequest, data: BenchData) -> dict[str, Any]:
+def source_record(request: BenchRequest, data: BenchData) -> dict[str, Any]:
     """The source of the data and its fingerprint, for the record of the bench."""
     dataset, test = data.dataset, data.test
     found: dict[str, Any] = {

@@ -10,13 +10,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-from laplaceconfidence.cli.console import duration, notices
+from laplaceconfidence.cli.console import notices
 from laplaceconfidence.cli.progress import UNSEEN, WORDS
-from laplaceconfidence.evaluation.grid import Cell, Outcome, Task
+from laplaceconfidence.evaluation.grid import BenchTask, Cell, Outcome
 from laplaceconfidence.evaluation.noises import Noise
 from laplaceconfidence.evaluation.tables import METRICS
 from laplaceconfidence.records.bench_run import BenchRun
 from laplaceconfidence.stages import observing
+from laplaceconfidence.wording import duration
 
 
 class BenchDisplay:
@@ -27,7 +28,7 @@ class BenchDisplay:
         done = set(run.done)
         self._left = [cell for cell in run.cells if cell not in done]
         self._n_cells, self._n_ended = len(run.cells), len(done)
-        self._seconds: dict[Task, dict[str, list[float]]] = {}
+        self._seconds: dict[BenchTask, dict[str, list[float]]] = {}
         for cell in done:
             self._learn(run.outcomes[cell])
         if bars is not None:
@@ -42,7 +43,7 @@ class BenchDisplay:
     def begins(self, cell: Cell) -> None:
         self._trains = False
         if self._bars is not None:
-            self._bars.remove_task(self._cell_line)  # a line cannot be made one of unknown length again
+            self._bars.remove_task(self._cell_line)  # rich cannot make the length of a line unknown again
             self._cell_line = self._bars.add_task(escape(cell_text(cell)), total=None, more="")
 
     def ends(self, outcome: Outcome) -> None:
@@ -116,7 +117,7 @@ def scores_text(outcome: Outcome) -> str:
 
 @contextmanager
 def showing_bench(run: BenchRun) -> Iterator[BenchDisplay]:
-    """Show the cells and stages inside."""
+    """Show the cells of a bench and their stages while the block runs."""
     console = notices()
     if not console.is_terminal:
         yield BenchDisplay(run, console, None)

@@ -131,7 +131,7 @@ def presets_by_method(name: str, methods: Sequence[str], changes: Sequence[str])
 
 
 def recorded(preset: Preset) -> dict[str, Any]:
-    """The settings of a method that its results depend on, without the seed."""
+    """The settings that the results of a method depend on, without the seed."""
     settings: dict[str, Any] = preset.training.model_dump(mode="json", exclude_none=True)
     kept = {name: value for name, value in settings.items() if name not in (*WITHOUT_EFFECT, "random_state")}
     own = {f"method.{name}": value for name, value in preset.method.items() if name != "name"}

@@ -1,9 +1,9 @@
-"""A bench from the command line: request, data, folder, cell after cell, tables."""
+"""A bench from the command line: read the data, measure cell after cell, write the tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,16 @@ from laplaceconfidence.cli.bench.data import (
     BenchData,
     data_of_estimators,
     data_of_methods,
-    described,
     features_for_noisy,
+    source_record,
 )
 from laplaceconfidence.cli.bench.progress import BenchDisplay, showing_bench
 from laplaceconfidence.cli.bench.request import BenchRequest, presets_by_method, recorded
-from laplaceconfidence.cli.console import count, notices
+from laplaceconfidence.cli.console import notices
 from laplaceconfidence.cli.progress import showing_progress
 from laplaceconfidence.cli.sources import stem_of
 from laplaceconfidence.data.image_files import has_image_files
-from laplaceconfidence.evaluation.confidence_cells import ConfidenceCells
+from laplaceconfidence.evaluation.confidence_cells import ConfidenceCells, check_true_labels
 from laplaceconfidence.evaluation.grid import Cell, Scores, run_cells
 from laplaceconfidence.evaluation.training_cells import TrainingCells
 from laplaceconfidence.exceptions import Interrupted, InvalidInputError, TrainingStopped
@@ -37,7 +37,7 @@ from laplaceconfidence.records.bench_run import (
 )
 from laplaceconfidence.stages import stage
 from laplaceconfidence.threads import available_cores
-from laplaceconfidence.validation import must_be
+from laplaceconfidence.wording import counted
 
 FAILURES = (InvalidInputError, TrainingStopped)
 """Errors that end one cell; the others are measured all the same."""
@@ -87,7 +87,7 @@ def run_bench(request: BenchRequest) -> tuple[BenchRun, bool]:
 
 
 def _planned(request: BenchRequest) -> _Plan:
-    """Everything that can be wrong with the request is found here, before hours of work."""
+    """Check the request and read the data; errors in either are found before the first cell."""
     noises, seeds = request.parsed_noises(), request.seeds()
     estimators, methods = request.chosen_estimators(), request.chosen_methods()
     mapping = request.parsed_mapping(noises)
@@ -99,9 +99,16 @@ def _planned(request: BenchRequest) -> _Plan:
 
         with stage("reading"):
             dataset = read_source(request.source, request.read_options)
-        name = request.preset or automatic_preset_for(
-            request.source, dataset, request.image_size, request.changes
-        )
+        name = request.preset
+        if name is None:
+            name, image_size = automatic_preset_for(
+                request.source,
+                dataset,
+                image_size=request.image_size,
+                settings={} if request.device is None else {"device": request.device},
+                changes=request.changes,
+            )
+            request = replace(request, image_size=image_size)
         presets = presets_by_method(name, methods, request.changes)
         data = data_of_methods(request, dataset, presets[methods[0]])
         recorded_settings = {method: recorded(preset) for method, preset in presets.items()}
@@ -117,12 +124,11 @@ def _planned(request: BenchRequest) -> _Plan:
     if estimators:
         _check_has_features(data)
     for noise in noises:
-        noisy = noise.put_into(data.dataset, seeds[0], mapping)
-        if estimators and noisy.true_labels is None:
-            advice = "Name their column with --true-label, or put noise into the labels: symmetric:0.2."
-            raise must_be("noise", "put in where no true labels are known", noise.text, advice)
+        noisy = noise.add_to(data.dataset, seeds[0], mapping)
+        if estimators:
+            check_true_labels(noisy, noise.text)
     record = BenchRecord(
-        source=described(request, data),
+        source=source_record(request, data),
         settings=settings,
         noises=tuple(noise.text for noise in noises),
         seeds=seeds,
@@ -175,10 +181,10 @@ def _work_through(run: BenchRun, plan: _Plan, request: BenchRequest, progress: B
 
 
 def _announce(run: BenchRun, plan: _Plan) -> None:
-    """Say what is about to happen, before it takes its time."""
+    """Print what is measured on what, before the first cell."""
     dataset, test, console = plan.data.dataset, plan.data.test, notices()
     tested = "" if test is None else f", tested on {len(test):,} more"
-    start = f"Resuming ({len(run.done):,} cells are done)" if run.done else "A bench"
+    start = f"Resuming ({len(run.done):,} cells are done)" if run.done else "New bench"
     console.print(
         f"{start} in [bold]{run.folder}[/bold]: {len(run.cells):,} cells on {len(dataset):,} samples of "
         f"{dataset.n_classes} classes{tested}.",
@@ -186,5 +192,5 @@ def _announce(run: BenchRun, plan: _Plan) -> None:
     )
     if plan.data.n_skipped:
         console.print(
-            f"{count(plan.data.n_skipped, 'image')} left out: they cannot be decoded.", soft_wrap=True
+            f"{counted(plan.data.n_skipped, 'image')} left out because of decoding errors.", soft_wrap=True
         )

@@ -6,10 +6,11 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from laplaceconfidence.cli.bench.progress import cell_text
-from laplaceconfidence.cli.console import count, notices, output, plain_table
+from laplaceconfidence.cli.console import notices, output, plain_table
 from laplaceconfidence.evaluation.noises import Noise
 from laplaceconfidence.evaluation.tables import TASK_TITLES, Table, leader_sentence
 from laplaceconfidence.records.bench_run import BenchRun
+from laplaceconfidence.wording import counted
 
 MOST_FAILURES = 10
 
@@ -33,7 +34,7 @@ def show_bench(run: BenchRun) -> None:
     if failed := run.failed:
         errors = notices()
         errors.print(
-            f"\n[bold red]{count(len(failed), 'cell')} failed[/bold red]; the same command repeats them:"
+            f"\n[bold red]{counted(len(failed), 'cell')} failed[/bold red]. The same command repeats them:"
         )
         for outcome in failed[:MOST_FAILURES]:
             errors.print(Text(f"  {cell_text(outcome.cell)}: {outcome.error}"), soft_wrap=True)
@@ -42,30 +43,31 @@ def show_bench(run: BenchRun) -> None:
     console.print()
     console.print(Text.assemble("Written to ", (f"{run.folder}/", "bold"), ":"), soft_wrap=True)
     for name, meaning in (
-        ("tables.md", "these tables; tables.tex for papers, tables.csv with every digit"),
+        ("tables.md", "these tables; tables.tex for papers, tables.csv with unrounded numbers"),
         ("results.jsonl", "every cell, one line each"),
         ("bench.json", "what was measured on what"),
-        *((("runs/", "every training run, for: laplaceconfidence report"),) if run.record.methods else ()),
+        *((("runs/", "the folder of every training run"),) if run.record.methods else ()),
     ):
         console.print(f"  [bold]{name:<14}[/bold] {meaning}", soft_wrap=True)
     console.print(
-        Text.assemble("To look at it: ", (f"laplaceconfidence report {run.folder}", "bold")), soft_wrap=True
+        Text.assemble("To write a report: ", (f"laplaceconfidence report {run.folder}", "bold")),
+        soft_wrap=True,
     )
 
 
 def _fitting(table: Table, width: int) -> list[list[Noise]]:
-    """The columns in groups that fit into a line; at least one each, however narrow the terminal is."""
+    """The columns in groups that fit into a line, with at least one column each."""
     names = max(len(name) for name in table.contenders)
     groups: list[list[Noise]] = []
-    room = 0
+    space = 0
     for noise in table.noises:
         texts = (noise.title, *(table.text(name, noise) for name in table.contenders))
         needed = 2 + max(len(text) for text in texts)
-        if not groups or needed > room:
+        if not groups or needed > space:
             groups.append([])
-            room = width - names
+            space = width - names
         groups[-1].append(noise)
-        room -= needed
+        space -= needed
     return groups
 
 

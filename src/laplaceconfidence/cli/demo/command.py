@@ -11,7 +11,7 @@ from rich.text import Text
 
 from laplaceconfidence.cli.console import notices, output, plain_table
 from laplaceconfidence.cli.errors import check_torch, report_errors
-from laplaceconfidence.cli.options import counted, word
+from laplaceconfidence.cli.options import nonnegative, word
 from laplaceconfidence.cli.progress import showing_progress
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ DEMO_FOLDER = "laplaceconfidence-demo"
 
 
 def demo(
-    seed: Annotated[int, counted(None, "Seed that decides which labels are corrupted, and how.")] = 0,
+    seed: Annotated[int, nonnegative(None, "Seed that decides which labels are corrupted, and how.")] = 0,
     out: Annotated[
         Path | None,
         word(
@@ -42,13 +42,13 @@ def demo(
         ),
     ] = True,
 ) -> None:
-    """See it work: corrupt labels of handwritten digits, find them, correct them, and train despite them.
+    """See it work on handwritten digits: corrupt labels, find and correct them, and train despite them.
 
     Replaces 40% of the labels of 1,347 handwritten digits with random ones, finds the wrong ones, compares
-    this with the paper's estimator, a kNN vote and a Gaussian mixture of losses, and shows how much better a
-    classifier gets with the corrected labels. Then it trains a small network on digits of which 80% have a
-    random label, in the usual way and with LaplaceConfidence. It takes about a minute on two cores (seconds
-    without training) and needs neither data nor an internet connection.
+    this with the paper's estimator, a kNN vote and a Gaussian mixture of losses, and shows how much more
+    accurate a classifier gets with the corrected labels. Then it trains a small network on digits of which
+    80% have a random label, in the usual way and with LaplaceConfidence. It takes about a minute on two cores
+    (seconds without training) and needs neither data nor an internet connection.
     """
     with report_errors() as warnings:
         from laplaceconfidence.cli.audit.summary import show_files
@@ -77,7 +77,7 @@ def demo(
 
 
 def _show_training(seed: int) -> None:
-    """Train on labels that are mostly wrong; without torch, say how to install it."""
+    """Train on labels that are mostly wrong; without torch, print how to install it."""
     from laplaceconfidence.cli.demo import training
     from laplaceconfidence.exceptions import MissingDependencyError
 
@@ -93,7 +93,7 @@ def _show_training(seed: int) -> None:
 
 
 def _show_report(folder: Path) -> None:
-    """Write the report of the audit, and say what to do next."""
+    """Write the report of the audit, and print what to do next."""
     from laplaceconfidence.report import write_report
 
     with showing_progress():
@@ -140,7 +140,7 @@ def _show(outcome: DemoOutcome) -> None:
         f"labels down from {n_wrong} to [bold]{outcome.n_wrong_after}[/bold].\n"
     )
     headings = ("method", "AUROC:", "flags that are right:", "wrong labels found:")
-    table = plain_table("How well are right and wrong labels told apart?", *headings)
+    table = plain_table("How well are right and wrong labels distinguished?", *headings)
     for score in outcome.scores:
         cells = (score.name, f"{score.auroc:.4f}", f"{score.precision:.1%}", f"{score.recall:.1%}")
         table.add_row(*cells, style="bold" if score is ours else "")

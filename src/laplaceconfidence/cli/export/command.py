@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from laplaceconfidence.cli.console import count, notices, output, plain_table
+from laplaceconfidence.cli.console import notices, output, plain_table
 from laplaceconfidence.cli.errors import report_errors
+from laplaceconfidence.wording import counted
 
 if TYPE_CHECKING:
     from laplaceconfidence.export import ExportPlan
@@ -92,10 +93,10 @@ def export(
 def _show(plan: ExportPlan) -> None:
     console = output()
     n = len(plan.samples)
-    changes = [count(plan.count("changed"), "label") + " changed"]
+    changes = [counted(plan.count("changed"), "label") + " changed"]
     changes += [f"{plan.count('filled'):,} filled in"] * (plan.count("filled") > 0)
     changes += [f"{plan.count('dropped'):,} left out"] * (plan.count("dropped") > 0)
-    console.print(Text(f"{count(n, 'sample')}: {', '.join(changes)}.", style="bold"))
+    console.print(Text(f"{counted(n, 'sample')}: {', '.join(changes)}.", style="bold"))
     if plan.n_reviewed == 0:
         run = plan.samples.run.folder
         console.print(f"Nobody has reviewed this run yet: laplaceconfidence review {run}", soft_wrap=True)
@@ -113,9 +114,9 @@ def _show_files(exported: Exported) -> None:
             soft_wrap=True,
         )
     if exported.n_lost_files:
-        lost = count(exported.n_lost_files, "image")
+        lost = counted(exported.n_lost_files, "image")
         notices().print(
-            Text.assemble(("Note: ", "bold yellow"), f"{lost} could not be found and left out."),
+            Text.assemble(("Note: ", "bold yellow"), f"{lost} left out because the file was not found."),
             soft_wrap=True,
         )
     console = output()

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from laplaceconfidence.cli.console import count, output
+from laplaceconfidence.cli.console import output
 from laplaceconfidence.cli.errors import report_errors
 from laplaceconfidence.cli.progress import showing_progress
+from laplaceconfidence.wording import counted
 
 
 def report(
@@ -54,7 +55,7 @@ def report(
             folder = written.figures[0].parent
             console.print(
                 Text.assemble(
-                    "Figures: ", (str(folder), "bold"), f" ({count(len(written.figures), 'file')})"
+                    "Figures: ", (str(folder), "bold"), f" ({counted(len(written.figures), 'file')})"
                 ),
                 soft_wrap=True,
             )

@@ -21,12 +21,12 @@ from laplaceconfidence.cli.errors import report_errors
 from laplaceconfidence.cli.options import (
     DATA,
     DEVICE,
-    IMAGE_SIZE,
     MACHINE,
     METHOD,
     RUN,
     SETTINGS,
     SKIP_BAD,
+    TRAINING_IMAGE_SIZE,
     Features,
     Id,
     ImagePath,
@@ -38,7 +38,7 @@ from laplaceconfidence.cli.options import (
     Split,
     TestShare,
     TrueLabel,
-    counted,
+    nonnegative,
     read_options,
     real,
     whole,
@@ -50,12 +50,12 @@ _SECONDS_FOR_FIRST_PROCESS = 10
 EXAMPLES = """
 [bold]Examples[/bold]
 
-Photos in one sub-folder per class, all resized to 64 x 64 pixels:
+Photos in one subfolder per class, all resized to 64 x 64 pixels:
 [cyan]laplaceconfidence train photos/ --image-size 64 --out photos-run[/cyan]
 
-The same run, after Ctrl-C or a crash: give the same command again.
+To resume the run after Ctrl+C or a crash: run the same command again.
 
-Embeddings and labels of any kind, with a tenth set aside to see how good it got:
+Embeddings and labels of any kind, with a tenth set aside to measure the accuracy:
 [cyan]laplaceconfidence train embeddings.npz --test-share 0.1[/cyan]
 
 The paper's settings for CIFAR-10 with 50% noise, two of them changed:
@@ -88,11 +88,22 @@ def _show_methods(wanted: bool) -> None:
 
             table = plain_table("Training methods", "name", "setting", "default")
             for name, kind in METHODS.items():
-                settings = [(field.name, str(field.default)) for field in fields(kind)]  # type: ignore[arg-type]
+                settings = [(field.name, _written(field.default)) for field in fields(kind)]  # type: ignore[arg-type]
                 for number, (setting, default) in enumerate(settings or [("(no settings)", "")]):
                     table.add_row(name if number == 0 else "", setting, default)
             output().print(table)
         raise typer.Exit
+
+
+def _written(default: Any) -> str:
+    """A default as ``--set`` takes it."""
+    return (
+        "(not set)"
+        if default is None
+        else str(default).lower()
+        if isinstance(default, bool)
+        else str(default)
+    )
 
 
 def _show_networks(wanted: bool) -> None:
@@ -115,20 +126,22 @@ def train(
         str | None,
         word(
             SETTINGS,
-            "Settings by name (--presets lists them), or a TOML file of yours. By default selected by the "
-            "shape of the data.",
+            "Settings by name (--presets lists them), or the path of a TOML file. Default: selected by the "
+            "shape of the data and by whether there is a GPU.",
             "--preset",
             "-p",
+            metavar="NAME",
         ),
     ] = None,
     set_: Annotated[
         list[str] | None,
         word(
             SETTINGS,
-            "Change a setting: batch_size=64, method.warmup=10, noise.rate=0.4. Repeat it for several.",
+            "Change a setting: batch_size=64, method.warmup=10, noise.rate=0.4. Repeat the option for "
+            "several.",
             "--set",
             "-s",
-            metavar="<key=value>",
+            metavar="KEY=VALUE",
         ),
     ] = None,
     presets: Annotated[bool, _listing("--presets", _show_presets, SETTINGS, "List the presets.")] = False,
@@ -141,14 +154,15 @@ def train(
     true_label: TrueLabel = None,
     missing_label: MissingLabel = None,
     split: Split = None,
-    image_size: Annotated[int | None, whole(DATA, IMAGE_SIZE)] = None,
+    image_size: Annotated[int | None, whole(DATA, TRAINING_IMAGE_SIZE)] = None,
     skip_bad: Annotated[bool, word(DATA, SKIP_BAD, "--skip-bad")] = False,
     test: Annotated[
         list[str] | None,
         word(
             DATA,
-            "Data to report the accuracy on after every round; used for nothing else. Repeat it for several.",
-            metavar="<source>",
+            "Data whose accuracy is reported after every round; used for nothing else. Repeat the option for "
+            "several.",
+            metavar="SOURCE",
         ),
     ] = None,
     test_share: TestShare = None,
@@ -158,6 +172,7 @@ def train(
             METHOD,
             "Training method by name (--methods lists them). Where the preset is for another one, the method "
             "keeps its own defaults.",
+            metavar="NAME",
         ),
     ] = None,
     methods: Annotated[
@@ -165,19 +180,28 @@ def train(
     ] = False,
     network: Annotated[
         str | None,
-        word(METHOD, "Network by name (--networks lists them), or package.module:factory of yours."),
+        word(
+            METHOD,
+            "Network by name (--networks lists them), or your own as package.module:factory.",
+            metavar="NAME",
+        ),
     ] = None,
     networks: Annotated[bool, _listing("--networks", _show_networks, METHOD, "List the networks.")] = False,
-    rounds: Annotated[int | None, whole(METHOD, "Rounds in all, warm-up included.")] = None,
+    rounds: Annotated[int | None, whole(METHOD, "Number of rounds, warm-up included.")] = None,
     batch_size: Annotated[int | None, whole(METHOD, "Samples per step.")] = None,
     learning_rate: Annotated[float | None, real(METHOD, "Learning rate of the first round.")] = None,
-    seed: Annotated[int | None, counted(METHOD, "Seed of everything that is random in training.")] = None,
-    device: Annotated[str | None, word(MACHINE, DEVICE)] = None,
-    precision: Annotated[str | None, word(MACHINE, "float32, bfloat16 or float16.")] = None,
-    workers: Annotated[
-        int | None, counted(MACHINE, "Workers that decode images; all cores by default.")
+    seed: Annotated[int | None, nonnegative(METHOD, "Seed of everything that is random in training.")] = None,
+    device: Annotated[str | None, word(MACHINE, DEVICE, metavar="NAME")] = None,
+    precision: Annotated[
+        str | None,
+        word(MACHINE, "Precision: float32 (default), bfloat16 or float16 (mixed precision).", metavar="TYPE"),
     ] = None,
-    n_jobs: Annotated[int | None, whole(MACHINE, "Threads of torch; its own choice by default.")] = None,
+    workers: Annotated[
+        int | None, nonnegative(MACHINE, "Workers that decode images. Default: one per core.")
+    ] = None,
+    n_jobs: Annotated[
+        int | None, whole(MACHINE, "Number of torch threads. Default: chosen by torch.")
+    ] = None,
     out: Annotated[
         Path | None,
         word(
@@ -185,23 +209,26 @@ def train(
             "Folder of the run. Default: laplaceconfidence-train-<name of the source>.",
             "--out",
             "-o",
+            metavar="FOLDER",
         ),
     ] = None,
     resume: Annotated[
         bool,
         word(
             RUN,
-            "Fail unless the folder holds a run to resume (an unfinished one is resumed anyway).",
+            "Require that the folder holds a run to resume. An unfinished run is also resumed without this "
+            "option.",
             "--resume",
         ),
     ] = False,
     overwrite: Annotated[bool, word(RUN, "Replace the run in the folder.", "--overwrite")] = False,
-    tensorboard: Annotated[bool, word(RUN, "Log for TensorBoard, too.", "--tensorboard")] = False,
+    tensorboard: Annotated[bool, word(RUN, "Also write logs for TensorBoard.", "--tensorboard")] = False,
 ) -> None:
     """Train a classifier on labels of which some are wrong.
 
-    Estimates during training how likely each label is correct, and trains on predictions where it is not.
-    Writes a folder with the networks, the confidence of every label and the refined labels.
+    During training the probability that each label is correct is estimated; the lower it is, the more the
+    label is replaced by the prediction of the networks. Writes a folder with the networks, the confidence of
+    every label and the refined labels. This needs torch: pip install 'laplaceconfidence\\[train]'.
     """
     settings = {
         "network": network,
@@ -250,8 +277,10 @@ def train(
         try:
             run_training(request, notes)
         except Interrupted as stopped:
-            notices().print(f"[bold]Stopped[/bold] as asked. Everything so far is saved in {stopped.folder}.")
-            notices().print("To resume it, give the same command again" + _same_command(), soft_wrap=True)
+            notices().print(
+                f"[bold]Stopped.[/bold] Everything so far is saved in {stopped.folder}.", soft_wrap=True
+            )
+            notices().print("To resume, run the same command again" + _same_command(), soft_wrap=True)
             raise typer.Exit(130) from None
 
 

@@ -1,4 +1,4 @@
-"""The data of ``laplaceconfidence train``: read, with noise if the preset says so, decoded."""
+"""The data of ``laplaceconfidence train``: read, decoded, and with noise if the preset states one."""
 
 from __future__ import annotations
 
@@ -11,22 +11,27 @@ import numpy as np
 
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import BadImage, decode_images, has_image_files
-from laplaceconfidence.data.images import load_image
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.data.readers import has_published_test, read_dataset
 from laplaceconfidence.data.shared_classes import with_classes_of
 from laplaceconfidence.data.webvision import is_webvision_folder, read_ilsvrc_validation
-from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.stages import stage
+from laplaceconfidence.training.automatic_settings import (
+    automatic_image_size,
+    automatic_preset,
+    first_image_shape,
+    warn_if_large_for_cpu,
+)
 from laplaceconfidence.training.preset_tables import NoiseSettings
-from laplaceconfidence.training.presets import automatic_preset, parse_changes
+from laplaceconfidence.training.presets import parse_changes
+from laplaceconfidence.training.settings import choose_device
 from laplaceconfidence.validation import must_be
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingSource:
-    """What the command line and the preset say about the data."""
+    """The data as the command line and the preset specify it."""
 
     source: str
     read_options: Mapping[str, Any]  # arguments of read_dataset, as far as they were given
@@ -49,7 +54,7 @@ class PreparedData:
 
 
 def read_source(source: str, read_options: Mapping[str, Any]) -> NoisyDataset:
-    """The data set with what it is trained on: features if they were named, images if there are some.
+    """The data set to train on: with features if they were named, else with images if there are any.
 
     Parameters
     ----------
@@ -74,31 +79,48 @@ def read_source(source: str, read_options: Mapping[str, Any]) -> NoisyDataset:
 
 
 def automatic_preset_for(
-    source: str, dataset: NoisyDataset, image_size: int | None, changes: Sequence[str]
-) -> str:
-    """The preset where none was named: as for ``RobustClassifier()``, by the shape of a sample.
+    source: str,
+    dataset: NoisyDataset,
+    *,
+    image_size: int | None,
+    settings: Mapping[str, Any],
+    changes: Sequence[str],
+) -> tuple[str, int | None]:
+    """The preset and the image size where no preset was named, as ``RobustClassifier()`` chooses them.
 
     Parameters
     ----------
     source : str
         What the command was given; "digits" has a preset of its own, which adds noise.
     dataset : NoisyDataset
-        What ``read_source`` gave.
+        What ``read_source`` returned.
     image_size : int or None
-        Side that image files are resized to.
+        Side that image files are resized to, if it was given as an option.
+    settings : mapping of str to Any
+        Shared settings that were given as options, such as the network and the device.
     changes : sequence of str
-        Changes of settings, which may state the image size, too.
+        Changes of settings, which may state the image size, the network and the device, too.
 
     Returns
     -------
-    str
+    name : str
+        Name of the preset.
+    image_size : int or None
+        The image size to use; ``None`` where images keep their size or the changes state one.
     """
     if source == "digits":
-        return "digits"
-    stated = parse_changes(changes).get("data", {}).get("image_size")
-    if image_size is None and isinstance(stated, int):
-        image_size = stated
-    return automatic_preset(_sample_shape(dataset, image_size))
+        return "digits", image_size
+    tables = parse_changes(changes)
+    stated = {**settings, **tables.get("training", {})}
+    device = choose_device(stated.get("device", "auto"))
+    changed = tables.get("data", {}).get("image_size")
+    if image_size is None and changed is None and "network" not in stated:
+        image_size = automatic_image_size(dataset, device)
+    side = changed if image_size is None and isinstance(changed, int) else image_size
+    shape = _sample_shape(dataset, side)
+    if "network" not in stated:
+        warn_if_large_for_cpu(shape, device)
+    return automatic_preset(shape, device), image_size
 
 
 def _sample_shape(dataset: NoisyDataset, image_size: int | None) -> tuple[int, ...]:
@@ -107,14 +129,9 @@ def _sample_shape(dataset: NoisyDataset, image_size: int | None) -> tuple[int, .
     if not has_image_files(dataset):
         assert dataset.features is not None
         return dataset.features.shape[1:]
-    if image_size is None:
-        for path in () if dataset.sources is None else dataset.sources:
-            try:
-                return (3, *load_image(str(path)).shape[:2])
-            except DataFormatError:  # decode_images reports it, or leaves it out if that was asked for
-                continue
-    side = image_size or 1
-    return (3, side, side)
+    if image_size is not None:
+        return (3, image_size, image_size)
+    return first_image_shape(dataset) or (3, 1, 1)  # if none can be decoded, decode_images reports it
 
 
 def prepare(dataset: NoisyDataset, wanted: TrainingSource) -> PreparedData:
@@ -123,9 +140,9 @@ def prepare(dataset: NoisyDataset, wanted: TrainingSource) -> PreparedData:
     Parameters
     ----------
     dataset : NoisyDataset
-        What ``read_source`` gave.
+        What ``read_source`` returned.
     wanted : TrainingSource
-        Test data, noise and images as they are wanted.
+        Test data, noise and image options.
 
     Returns
     -------
@@ -162,7 +179,7 @@ def _with_tests(
         and has_published_test(wanted.source)
     ):
         of_test = {**wanted.read_options, "split": "test"}
-        if not _features_lie_beside(wanted):
+        if not _has_separate_files(wanted):
             tests = {"the published test set": read_source(wanted.source, of_test)}
     return dataset, {name: _verified(with_classes_of(test, dataset)) for name, test in tests.items()}
 
@@ -173,14 +190,14 @@ def _set_aside(dataset: NoisyDataset, wanted: TrainingSource) -> tuple[NoisyData
     rows = np.random.default_rng(wanted.seed).permutation(len(dataset))
     n_test = round(share * len(rows))
     if not 0 < n_test < len(rows):
-        raise must_be("test_share", f"one that leaves something of {len(rows)} samples on both sides", share)
+        raise must_be("test_share", f"such that both parts of the {len(rows)} samples are not empty", share)
     test = replace(dataset.subset(np.sort(rows[:n_test])), given=None)
     return dataset.subset(np.sort(rows[n_test:])), {f"{share:.0%} of the samples, set aside": _verified(test)}
 
 
 def _read_test(test: str, dataset: NoisyDataset, wanted: TrainingSource) -> NoisyDataset:
-    if _features_lie_beside(wanted):
-        rule = "left out where features or labels lie in a file of their own"
+    if _has_separate_files(wanted):
+        rule = "left out where features or labels are in a separate file"
         raise must_be("test", rule, test, "Set a part of the samples aside with --test-share instead.")
     folder = Path(test)
     if is_webvision_folder(Path(wanted.source)) and folder.is_dir() and not is_webvision_folder(folder):
@@ -191,7 +208,7 @@ def _read_test(test: str, dataset: NoisyDataset, wanted: TrainingSource) -> Nois
     return read_source(test, of_test)
 
 
-def _features_lie_beside(wanted: TrainingSource) -> bool:
+def _has_separate_files(wanted: TrainingSource) -> bool:
     features = wanted.read_options.get("features")
     return (isinstance(features, str) and features.endswith(".npy")) or "labels" in wanted.read_options
 

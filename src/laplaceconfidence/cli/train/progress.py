@@ -11,10 +11,11 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
-from laplaceconfidence.cli.console import duration, notices
+from laplaceconfidence.cli.console import notices
 from laplaceconfidence.cli.progress import UNSEEN, WORDS
 from laplaceconfidence.stages import observing
 from laplaceconfidence.training.progress import measured_text
+from laplaceconfidence.wording import duration
 
 _RECENT = 5  # rounds that the time left is computed from
 
@@ -86,7 +87,7 @@ class RoundDisplay:
 
 @contextmanager
 def showing_training() -> Iterator[RoundDisplay]:
-    """Show the stages inside; the yielded object is a listener for ``RobustClassifier.fit``."""
+    """Show the stages of the work in the block; yields a listener for ``RobustClassifier.fit``."""
     console = notices()
     if not console.is_terminal:
         progress = RoundDisplay(console, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from laplaceconfidence.training.presets import load_preset
 from laplaceconfidence.training.run_folder import stored_settings
 from laplaceconfidence.training.tensorboard import TensorBoardLogger
 from laplaceconfidence.validation import must_be
+from laplaceconfidence.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +86,21 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
     preset = None if name is None else request.load_preset(name)  # fails before anything is read
     team = join_team()
     try:
-        is_resumed = team.is_first and check_folder(
+        is_resumed = team.is_first and check_run_folder(
             folder, resume=request.resume, overwrite=request.overwrite
         )
         with showing_training() as display:
             with stage("reading"):
                 dataset = read_source(request.source, request.read_options)
             if preset is None or name is None:
-                name = automatic_preset_for(request.source, dataset, request.image_size, request.changes)
+                name, image_size = automatic_preset_for(
+                    request.source,
+                    dataset,
+                    image_size=request.image_size,
+                    settings=request.settings,
+                    changes=request.changes,
+                )
+                request = replace(request, image_size=image_size)
                 preset = request.load_preset(name)
             data = prepare(dataset, _wanted(request, preset))
             if team.is_first and request.overwrite:
@@ -122,7 +130,7 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """What the parts of one run share."""
+    """One run: its request, preset and data, and what is written about them."""
 
     request: TrainingRequest
     preset_name: str
@@ -132,12 +140,12 @@ class _Run:
     source_is_written: bool = False
 
     def announce(self, *, is_resumed: bool) -> None:
-        """Say what is about to happen, before it takes its time."""
+        """Print what is trained on what, before the first round."""
         dataset, console, noise = self.data.train, notices(), self.preset.noise
         n_missing = int((dataset.labels == MISSING).sum())
         without = f", {n_missing:,} without a label" if n_missing else ""
-        why = self.preset.description if self.request.preset else "selected for this data"
-        start = "Resuming the run" if is_resumed else "A run"
+        why = self.preset.description if self.request.preset else "selected for this data and machine"
+        start = "Resuming the run" if is_resumed else "New run"
         console.print(
             f"{start} in [bold]{self.request.folder}[/bold]: {len(dataset):,} samples of "
             f"{dataset.n_classes} classes{without}; preset [bold]{self.preset_name}[/bold] ({why}).",
@@ -146,12 +154,14 @@ class _Run:
         if noise is not None:
             changed = int(np.sum(dataset.labels != dataset.true_labels))
             console.print(
-                f"[bold]For the benchmark {noise.rate:.0%} {noise.kind} noise was put into the "
-                f"labels[/bold]: {changed:,} of them are now wrong.",
+                f"[bold]The preset adds {noise.rate:.0%} {noise.kind} noise to the labels[/bold], as a "
+                f"benchmark: {changed:,} of them are now wrong.",
                 soft_wrap=True,
             )
         if n_skipped := len(self.data.skipped):
-            console.print(f"{n_skipped:,} images cannot be decoded and are left out.", soft_wrap=True)
+            console.print(
+                f"{counted(n_skipped, 'image')} left out because of decoding errors.", soft_wrap=True
+            )
 
     def classifier(self) -> RobustClassifier:
         request = self.request
@@ -163,7 +173,7 @@ class _Run:
         return RobustClassifier(**parameters, out=request.folder)
 
     def after_round(self, record: Mapping[str, Any]) -> None:
-        """Write ``source.json`` as soon as the folder has a round: a run that is stopped has one, too."""
+        """Write ``source.json`` after the first round, so that a run that is stopped has one, too."""
         if not self.source_is_written:
             self.write_source()
 
@@ -192,10 +202,10 @@ class _Run:
                 temporary.write_text("".join(lines), encoding="utf-8")
 
 
-def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> bool:
+def check_run_folder(folder: Path, *, resume: bool, overwrite: bool) -> bool:
     """Whether a run in the folder is resumed; an error where the options and the folder do not match."""
     if resume and overwrite:
-        raise must_be("resume", "left out where --overwrite starts anew", resume)
+        raise must_be("resume", "left out where --overwrite starts a new run", resume)
     holds_run = stored_settings(folder) is not None
     if resume and not holds_run:
         raise RunFolderError(
@@ -219,7 +229,7 @@ def remove_run(folder: Path) -> None:
         if others := sorted(entry.name for entry in entries if entry.name not in ALL):
             raise RunFolderError(
                 f"The folder {folder} holds something that is not part of the run ({', '.join(others[:5])}) "
-                "and would be lost: choose another folder, or move it away."
+                "and would be lost. Choose another folder, or move it away."
             )
         shutil.rmtree(folder)
 

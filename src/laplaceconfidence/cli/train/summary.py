@@ -23,6 +23,7 @@ from laplaceconfidence.run_files import (
     SKIPPED_IMAGES,
     SOURCE,
 )
+from laplaceconfidence.wording import counted
 
 if TYPE_CHECKING:
     from laplaceconfidence.training.classifier import RobustClassifier
@@ -54,13 +55,13 @@ def show_training_summary(classifier: RobustClassifier, data: PreparedData, fold
 
 def _show_accuracies(console: Console, classifier: RobustClassifier, data: PreparedData) -> None:
     summary = classifier.summary_
-    text = f"Trained {summary['rounds']} rounds; round {summary['chosen_round']} is kept"
+    text = f"Trained for {counted(summary['rounds'], 'round')}; round {summary['chosen_round']} was kept."
     if "validation_accuracy" in summary:
-        text += f", which agrees with {summary['validation_accuracy']:.1%} of the given labels held out"
-    console.print(Text(text + ".", style="bold"), soft_wrap=True)
+        text += f" It predicts {summary['validation_accuracy']:.1%} of the held-out given labels."
+    console.print(Text(text, style="bold"), soft_wrap=True)
     if not data.tests:
         return
-    table = plain_table("Accuracy on test data, which nothing was chosen by", "test set", "", "accuracy:")
+    table = plain_table("Accuracy on test data (not used to choose the round)", "test set", "", "accuracy:")
     for name in data.tests:
         seen = summary.get("further_tests", {}).get(name, summary)
         chosen = seen["test_accuracy_of_chosen_round"]
@@ -98,7 +99,8 @@ def _label_sentences(classifier: RobustClassifier, data: PreparedData) -> list[s
 def _show_skipped(console: Console, data: PreparedData, folder: Path) -> None:
     n = len(data.skipped)
     console.print(
-        f"\n{n:,} images could not be decoded and were left out ({folder / SKIPPED_IMAGES}):", soft_wrap=True
+        f"\n{counted(n, 'image')} left out because of decoding errors ({folder / SKIPPED_IMAGES}):",
+        soft_wrap=True,
     )
     for image in data.skipped[:MOST_SKIPPED]:
         console.print(Text(f"  {image.path}"), soft_wrap=True)

@@ -32,10 +32,25 @@ _LOWEST_LEVEL = 0.1
 
 @dataclass(frozen=True, slots=True)
 class AugMix:
-    """The image mixed with a random mixture of ``width`` chains of 1 to ``depth`` operations on it.
+    """The image mixed with a random mixture of chains of operations on it.
 
-    ``severity`` is the highest level of an operation, of 10; ``alpha`` the concentration of both mixtures.
-    Moves take the nearest pixel and bring in black.
+    Moves take the nearest pixel and fill with black.
+
+    Parameters
+    ----------
+    width : int, default=3
+        Number of chains.
+    depth : int, default=3
+        Largest number of operations per chain; the smallest is 1.
+    severity : float, default=3
+        Highest level of an operation, at most 10.
+    alpha : float, default=1
+        Concentration of the distributions that the weights of both mixtures are drawn from.
+
+    References
+    ----------
+    Hendrycks et al., "AugMix: A Simple Data Processing Method to Improve Robustness and Uncertainty", ICLR
+    2020.
     """
 
     width: int = 3

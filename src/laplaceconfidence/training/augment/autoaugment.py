@@ -92,8 +92,17 @@ _STEPS = (_step(0), _step(1))
 class AutoAugment:
     """One of the 25 CIFAR-10 sub-policies per image, each of its two operations with its own probability.
 
-    Brightness, color, contrast and sharpness change either way (1 +- 0.1 per level) and moves go either
-    way, as in the usual PyTorch versions. Moves take the nearest pixel; ``fill`` is the gray they bring in.
+    Brightness, color, contrast and sharpness increase or decrease (1 +- 0.1 per level) and moves go in either
+    direction, as in the usual PyTorch versions. Moves take the nearest pixel.
+
+    Parameters
+    ----------
+    fill : int, default=128
+        Gray level of pixels that a move brings in from outside.
+
+    References
+    ----------
+    Cubuk et al., "AutoAugment: Learning Augmentation Strategies from Data", CVPR 2019.
     """
 
     fill: int = 128

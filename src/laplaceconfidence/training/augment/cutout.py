@@ -16,9 +16,20 @@ from laplaceconfidence.validation import check_integer, check_real
 
 @dataclass(frozen=True, slots=True)
 class Cutout:
-    """A square whose side is drawn between 0 and ``largest`` of the image's shorter side becomes gray.
+    """A square of random size at a random place becomes gray.
 
-    Its center may be any pixel, so that it can hang over the edge, as in FixMatch.
+    Its center may be any pixel, so that the square can extend beyond the edge, as in FixMatch.
+
+    Parameters
+    ----------
+    largest : float, default=0.5
+        Largest side of the square as a share of the image's shorter side; the smallest is 0.
+    fill : int, default=127
+        Gray level of the square.
+
+    References
+    ----------
+    DeVries and Taylor, "Improved Regularization of Convolutional Neural Networks with Cutout", 2017.
     """
 
     largest: float = 0.5

@@ -1,4 +1,4 @@
-"""Two samples made into one, and their targets with them: MixUp and CutMix."""
+"""Mixing of pairs of samples and of their targets: MixUp and CutMix."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ from laplaceconfidence.validation import check_real, check_same_length, must_be
 
 @dataclass(frozen=True, slots=True)
 class MixUp:
-    """MixUp (Zhang et al., 2018): every sample is averaged with another of the batch.
+    """MixUp: every sample is averaged with another one of the batch, with one weight per batch.
 
-    One weight per batch, from Beta(``alpha``, ``alpha``); with ``own_part_larger`` a sample keeps half
-    of itself or more, as in MixMatch and DivideMix. Samples are floating point: images or feature vectors.
+    Samples are floating point: images or feature vectors.
+
+    Parameters
+    ----------
+    alpha : float, default=1
+        The weight is drawn from Beta(alpha, alpha).
+    own_part_larger : bool, default=False
+        Whether the weight of the sample itself is at least one half, as in MixMatch and DivideMix.
+
+    References
+    ----------
+    Zhang et al., "mixup: Beyond Empirical Risk Minimization", ICLR 2018.
     """
 
     alpha: float = 1.0
@@ -37,7 +47,22 @@ class MixUp:
         return _average(images, partners, weight), _average(targets, partners, weight)
 
     def draw(self, n_samples: int, generator: torch.Generator) -> tuple[float, Tensor]:
-        """The weight of a sample's own part and the row of its partner, for methods that mix themselves."""
+        """Draw a weight and partners, for methods that do the mixing themselves.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of samples in the batch.
+        generator : torch.Generator
+            Generator on the CPU.
+
+        Returns
+        -------
+        weight : float
+            Weight of each sample itself; its partner gets the rest.
+        partners : Tensor of shape (n_samples,)
+            Row of each sample's partner.
+        """
         weight = float(dirichlet(self.alpha, 2, 1, generator)[0, 0])
         if self.own_part_larger:
             weight = max(weight, 1 - weight)
@@ -46,10 +71,20 @@ class MixUp:
 
 @dataclass(frozen=True, slots=True)
 class CutMix:
-    """CutMix (Yun et al., 2019): a box of every image is replaced by the same box of another image.
+    """CutMix: a box of every image is replaced by the same box of another image.
 
-    The box has the part 1 - Beta(``alpha``, ``alpha``) of the area and its center anywhere; targets are mixed
-    by the area that is left after the box is cut at the edges. Images may be of any type.
+    The center of the box may be any pixel. Targets are mixed in proportion to the areas, after the box is
+    cut at the edges. Images may be of any type.
+
+    Parameters
+    ----------
+    alpha : float, default=1
+        The share of the area that the box covers is 1 minus a number from Beta(alpha, alpha).
+
+    References
+    ----------
+    Yun et al., "CutMix: Regularization Strategy to Train Strong Classifiers with Localizable Features", ICCV
+    2019.
     """
 
     alpha: float = 1.0

@@ -1,4 +1,4 @@
-"""Operations that move pixels: an affine map per image, the nearest source pixel, a fixed fill outside.
+"""Operations that move pixels: one affine map per image, nearest source pixel, constant fill outside.
 
 A map is the six numbers (a, b, c, d, e, f) of Pillow's ``Image.transform``: pixel (x, y) of the result is
 pixel (a x + b y + c, d x + e y + f) of the source, both measured from the upper left corner. ``warp`` follows
@@ -20,7 +20,7 @@ Move = Callable[[FloatArray, int, int], FloatArray]
 
 
 def rotate(magnitudes: FloatArray, height: int, width: int) -> FloatArray:
-    """Degrees, counter-clockwise around the middle."""
+    """The magnitude is in degrees, counterclockwise around the center."""
     angle = np.radians(-magnitudes)
     cos, sin = np.cos(angle), np.sin(angle)
     middle_x, middle_y = width / 2, height / 2
@@ -30,27 +30,41 @@ def rotate(magnitudes: FloatArray, height: int, width: int) -> FloatArray:
 
 
 def shear_x(magnitudes: FloatArray, height: int, width: int) -> FloatArray:
-    """Rows pushed sideways by the magnitude times their distance from the top."""
+    """Shift rows sideways by the magnitude times their distance from the top."""
     return _identity_but(1, magnitudes)
 
 
 def shear_y(magnitudes: FloatArray, height: int, width: int) -> FloatArray:
-    """Columns pushed up or down by the magnitude times their distance from the left."""
+    """Shift columns up or down by the magnitude times their distance from the left."""
     return _identity_but(3, magnitudes)
 
 
 def translate_x(magnitudes: FloatArray, height: int, width: int) -> FloatArray:
-    """The magnitude is a part of the width; the image goes left where it is positive."""
+    """The magnitude is a share of the width; positive values move the image to the left."""
     return _identity_but(2, magnitudes * width)
 
 
 def translate_y(magnitudes: FloatArray, height: int, width: int) -> FloatArray:
-    """The magnitude is a part of the height; the image goes up where it is positive."""
+    """The magnitude is a share of the height; positive values move the image up."""
     return _identity_but(5, magnitudes * height)
 
 
 def warp(images: Tensor, maps: FloatArray, fill: int = 0) -> Tensor:
-    """Images moved by ``maps`` (b, 6); ``fill`` is what comes in from outside."""
+    """Move images by affine maps.
+
+    Parameters
+    ----------
+    images : Tensor of uint8, shape (b, channels, height, width)
+        The images.
+    maps : ndarray of shape (b, 6)
+        One map per image.
+    fill : int, default=0
+        Gray level of pixels that come from outside of the image.
+
+    Returns
+    -------
+    Tensor of uint8, shape (b, channels, height, width)
+    """
     height, width = images.shape[2:]
     a, b, c, d, e, f = maps.T
     first_pixel_center = np.stack([a, b, c + (a + b) / 2, d, e, f + (d + e) / 2])

@@ -1,4 +1,4 @@
-"""Every image of a batch gets an operation of its own: images with the same one are worked on together."""
+"""Apply one operation per image of a batch; images with the same operation are processed together."""
 
 from __future__ import annotations
 
@@ -17,9 +17,22 @@ CODES = {name: code for code, name in enumerate(OPERATIONS)}
 
 
 def apply_operations(images: Tensor, codes: IntArray, magnitudes: FloatArray, fill: int = 0) -> Tensor:
-    """Bytes ``images`` after operation ``codes[i]`` (see CODES) with ``magnitudes[i]`` on image i.
+    """Apply one operation to each image.
 
-    ``fill`` is the gray level of what a move brings in from outside.
+    Parameters
+    ----------
+    images : Tensor of uint8, shape (b, channels, height, width)
+        The images.
+    codes : ndarray of int, shape (b,)
+        The operation per image, see ``CODES``.
+    magnitudes : ndarray of shape (b,)
+        The magnitude per image.
+    fill : int, default=0
+        Gray level of pixels that a move brings in from outside.
+
+    Returns
+    -------
+    Tensor of uint8, shape (b, channels, height, width)
     """
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(OPERATIONS) + 1)).tolist()

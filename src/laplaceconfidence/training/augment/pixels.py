@@ -1,4 +1,4 @@
-"""Batches of images as bytes, and pixels fetched from elsewhere in the same image."""
+"""Batches of images as bytes, and gathering pixels from other positions of the same image."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def as_bytes(images: Tensor) -> Tensor:
 
 
 def like(pixels: Tensor, images: Tensor) -> Tensor:
-    """Bytes ``pixels`` in the type that ``images`` came in."""
+    """Bytes ``pixels`` converted to the type of ``images``."""
     return pixels if images.dtype == torch.uint8 else (pixels.float() / 255).to(images.dtype)
 
 
 def coordinate_type(height: int, width: int) -> torch.dtype:
-    """Integers that hold 16-bit fixed-point coordinates of such images, the short ones where they do."""
+    """The smallest integer type that holds 16-bit fixed-point coordinates of images of this size."""
     return torch.int32 if max(height, width) <= 8192 else torch.int64
 
 

@@ -1,4 +1,4 @@
-"""What an augmentation looks like to the training loop."""
+"""The interfaces of augmentations and mixings, and two trivial augmentations."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from torch import Tensor
 
 
 class Augmentation(Protocol):
-    """From a batch of images to another view of it."""
+    """A callable that returns an augmented copy of a batch of images or feature vectors."""
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor: ...
 
 
 class Mixing(Protocol):
-    """From a batch and its soft targets to mixtures of both."""
+    """A callable that mixes samples of a batch, and their soft targets in the same way."""
 
     def __call__(
         self, images: Tensor, targets: Tensor, generator: torch.Generator
@@ -25,7 +25,13 @@ class Mixing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Augmentations one after the other, such as a weak one and then a strong one."""
+    """Augmentations one after the other, such as a weak one and then a strong one.
+
+    Parameters
+    ----------
+    steps : tuple of Augmentation
+        The augmentations in order.
+    """
 
     steps: tuple[Augmentation, ...]
 
@@ -37,7 +43,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The view that is the batch itself; it takes feature vectors as well as images."""
+    """The augmentation that returns the batch as it is: images or feature vectors."""
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
         return images

@@ -38,9 +38,21 @@ _LOW, _HIGH = np.array(list(PAPER_RANGES.values()), dtype=np.float64).T
 
 @dataclass(frozen=True, slots=True)
 class RandAugment:
-    """``n_operations`` of the paper's table per image, each with uniform random magnitude, then Cutout.
+    """Random operations of the paper's table per image, each with uniform random magnitude, then Cutout.
 
-    Operations are drawn with replacement. Moves take the nearest pixel and bring in black.
+    Operations are drawn with replacement. Moves take the nearest pixel and fill with black.
+
+    Parameters
+    ----------
+    n_operations : int, default=3
+        Number of operations per image.
+    cutout : Cutout or None, default=Cutout()
+        What is applied last; ``None`` for nothing.
+
+    References
+    ----------
+    Cubuk et al., "RandAugment: Practical automated data augmentation with a reduced search space", 2020;
+    Sohn et al., "FixMatch: Simplifying Semi-Supervised Learning with Consistency and Confidence", 2020.
     """
 
     n_operations: int = 3

@@ -24,7 +24,7 @@ def integers(high: int, shape: tuple[int, ...], generator: torch.Generator) -> I
 
 
 def signs(shape: tuple[int, ...], generator: torch.Generator) -> IntArray:
-    """-1 or 1, each as likely."""
+    """-1 or 1 with equal probability."""
     return integers(2, shape, generator) * 2 - 1
 
 
@@ -37,7 +37,7 @@ def permutation(n: int, generator: torch.Generator) -> torch.Tensor:
 def dirichlet(alpha: float, size: int, n: int, generator: torch.Generator) -> FloatArray:
     """(n, size) rows from the symmetric Dirichlet distribution; with size 2, a column is Beta(alpha, alpha).
 
-    Torch's own samplers take no generator, so one number of it seeds NumPy's.
+    Torch's own samplers take no generator, so a number drawn from it seeds NumPy's.
     """
     seed = int(integers(2**62, (1,), generator)[0])
     return np.random.default_rng(seed).dirichlet([alpha] * size, n)

@@ -76,7 +76,7 @@ def invert(images: Tensor, magnitudes: FloatArray) -> Tensor:
 
 
 def posterize(images: Tensor, magnitudes: FloatArray) -> Tensor:
-    """Only the highest bits of every value are kept: the magnitude, cut to a whole number from 1 to 8."""
+    """Keep only the highest bits of every value; the magnitude is their number, truncated, from 1 to 8."""
     dropped = 8 - np.clip(magnitudes.astype(np.int64), 1, 8)
     kept = torch.from_numpy((256 - 2**dropped).astype(np.uint8))
     return images & kept.view(-1, 1, 1, 1).to(images.device)
@@ -99,20 +99,18 @@ def sharpness(images: Tensor, magnitudes: FloatArray) -> Tensor:
 def solarize(images: Tensor, magnitudes: FloatArray) -> Tensor:
     """Values from the magnitude on (0 to 256) are inverted."""
     threshold = torch.from_numpy(np.ceil(magnitudes).astype(np.int16)).view(-1, 1, 1, 1).to(images.device)
-    below = (
-        images.to(torch.int16) - threshold
-    ) >> 15  # the sign bit: all ones below, all zeros from there on
+    below = (images.to(torch.int16) - threshold) >> 15  # the sign: all bits are 1 below the threshold, else 0
     return images ^ ~below.to(torch.uint8)
 
 
 def _blend(start: Tensor, end: Tensor, magnitudes: FloatArray) -> Tensor:
-    """``start`` at magnitude 0, ``end`` at 1, beyond them outside; bytes, both given as float32."""
-    # Two separate roundings, as in Pillow: lerp and addcmul may fuse them and land one level beside.
+    """Interpolate from ``start`` (magnitude 0) to ``end`` (magnitude 1) and beyond; float32 to bytes."""
+    # Two separate roundings, as in Pillow: lerp and addcmul may fuse them and be off by one level.
     return _to_bytes((end - start) * _per_image(magnitudes, end) + start)
 
 
 def _to_bytes(values: Tensor) -> Tensor:
-    """Cut to whole numbers inside 0 to 255."""
+    """Truncate to whole numbers from 0 to 255."""
     return values.clamp_(0, 255).to(torch.uint8)
 
 

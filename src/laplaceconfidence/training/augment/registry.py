@@ -17,14 +17,24 @@ STRONG: dict[str, Callable[..., Augmentation]] = {
     "augmix": AugMix,
     "none": Unchanged,
 }
-"""What turns a weak view into a strong one; each entry takes its own settings as keywords."""
+"""Augmentations that turn a weak view into a strong one; each takes its own settings as keywords."""
 
 MIXING: dict[str, Callable[..., Mixing]] = {"mixup": MixUp, "cutmix": CutMix}
-"""What mixes a batch with itself, targets included."""
+"""Mixings of the samples of a batch and of their targets."""
 
 
 def build_strong(strong: str | Augmentation) -> Augmentation:
-    """The strong augmentation of that name with its usual settings; anything callable is taken as it is."""
+    """The strong augmentation for images.
+
+    Parameters
+    ----------
+    strong : str or callable
+        A name of ``STRONG``, for the default settings of that augmentation; or an augmentation.
+
+    Returns
+    -------
+    Augmentation
+    """
     if callable(strong):
         return strong
     return STRONG[check_choice(strong, "strong", tuple(STRONG))]()

@@ -17,10 +17,20 @@ from laplaceconfidence.validation import check_choice, check_integer, must_be
 
 @dataclass(frozen=True, slots=True)
 class WeakAugment:
-    """Random crop of the image padded on all sides, then a horizontal flip of every other image.
+    """Random crop of the image padded on all sides, then a horizontal flip with probability one half.
 
-    ``size`` is the (height, width) of the crop, that of the images if ``None``. ``flip`` is for things that
-    look alike from both sides: not for digits or text. Images may be of any type.
+    Images may be of any type.
+
+    Parameters
+    ----------
+    padding : int, default=4
+        Pixels added on each side before the crop.
+    flip : bool, default=True
+        Whether to flip. Mirrored digits and text mean something else or nothing.
+    size : tuple of int, optional
+        (height, width) of the crop; by default that of the images.
+    padding_mode : {"zeros", "reflect"}, default="zeros"
+        What the padding consists of: black, or the mirrored image.
     """
 
     padding: int = 4
@@ -65,6 +75,6 @@ class WeakAugment:
 
 
 def _reflected(index: IntArray, side: int) -> IntArray:
-    """Positions beyond the edges sent back inside, the edge itself not repeated."""
+    """Positions beyond the edges, mirrored to the inside; the edge itself is not repeated."""
     reflected: IntArray = side - 1 - np.abs(side - 1 - np.abs(index))
     return reflected

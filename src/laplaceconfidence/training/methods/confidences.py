@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def estimate_confidence(
 
 
 def estimate_confidence_from_inputs(estimator: ConfidenceEstimator, evidence: Evidence) -> FloatArray:
-    """The same from the samples themselves, without a network."""
+    """Confidences from the samples themselves, without a network; see ``estimate_confidence``."""
     return _fitted_confidence(estimator, evidence.inputs(), evidence)
 
 
@@ -63,6 +64,12 @@ def _fitted_confidence(estimator: ConfidenceEstimator, inputs: FloatArray, evide
         fitted.fit(inputs, evidence.labels)
     confidence: FloatArray = np.nan_to_num(np.asarray(fitted.confidence_, dtype=np.float32), nan=0.0)
     return confidence
+
+
+def mean_confidence(each: Sequence[FloatArray], labels: IntArray) -> FloatArray:
+    """The mean of several confidences of each label; NaN where no label was given."""
+    mean: FloatArray = np.where(labels == MISSING, np.nan, np.mean(each, axis=0))
+    return mean
 
 
 def averaged_losses(state: State, network: int, losses: FloatArray) -> FloatArray:

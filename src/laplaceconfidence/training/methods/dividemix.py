@@ -15,18 +15,20 @@ from laplaceconfidence.confidence.loss_mixture import GaussianLossMixture
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.training.augment.mixing import MixUp
 from laplaceconfidence.training.losses import (
-    negative_entropy,
     refurbish,
     sharpen,
     soft_cross_entropy,
     uniform_prior_divergence,
 )
-from laplaceconfidence.training.methods.confidences import averaged_losses, estimate_confidence
+from laplaceconfidence.training.methods.confidences import (
+    averaged_losses,
+    estimate_confidence,
+    mean_confidence,
+)
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, State
+from laplaceconfidence.training.methods.warm_up import WARM_UP, warm_up_loss, warm_up_phases
 from laplaceconfidence.training.step import Step
 from laplaceconfidence.validation import check_boolean, check_integer, check_real
-
-WARMUP = "warm-up"
 
 # Names of the streams; the order of their samples is drawn from seeds derived from these very names.
 LABELED, UNLABELED = "labelled", "unlabelled"
@@ -50,8 +52,8 @@ class DivideMix(Method):
     mix_alpha : float, default=4
         Parameter of the beta distribution that MixUp draws its weights from.
     unlabelled_weight : float, default=25
-        lambda_u of the paper, which depends on the noise: 0 for little or asymmetric noise, 25 from 50% on,
-        150 with 100 classes.
+        Weight of the loss on unlabeled samples, lambda_u in the paper, where it depends on the noise: 0 for
+        little or asymmetric noise, 25 from 50% on, 150 with 100 classes.
     ramp : int, default=16
         Rounds after the warm-up over which ``unlabelled_weight`` rises from 0 to its value.
     average_losses : bool, default=False
@@ -90,13 +92,13 @@ class DivideMix(Method):
 
     def phases(self, round: int) -> tuple[Phase, ...]:
         if round < self.warmup:
-            return tuple(Phase(WARMUP, trains=(m,)) for m in (0, 1))
-        # Both splits are made before either network moves on.
+            return warm_up_phases(self.n_networks)
+        # Both splits are made before either network is trained.
         return (Phase("mixmatch", trains=(0,), evidence=(0, 1)), Phase("mixmatch", trains=(1,)))
 
     def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
-        if phase.name == WARMUP:
-            return Plan.over(np.flatnonzero(evidence.labels != MISSING))
+        if phase.name == WARM_UP:
+            return Method.plan(self, phase, evidence, state)
         for network, seen in evidence.networks.items():
             losses = seen.losses(evidence.labels)
             if self.average_losses:
@@ -115,10 +117,8 @@ class DivideMix(Method):
         )
 
     def loss(self, step: Step) -> Tensor:
-        if step.phase.name == WARMUP:
-            logits = step.trained(step.batch.weak())
-            loss = functional.cross_entropy(logits, step.batch.labels)
-            return loss + negative_entropy(logits) if self.entropy_penalty else loss
+        if step.phase.name == WARM_UP:
+            return warm_up_loss(step, entropy_penalty=self.entropy_penalty)
         labeled, unlabeled = step.batches[LABELED], step.batches[UNLABELED]
         views = [labeled.weak(), labeled.weak(), unlabeled.weak(), unlabeled.weak()]
         targets_x, targets_u = self._targets(step, views)
@@ -139,8 +139,7 @@ class DivideMix(Method):
         each = [
             estimate_confidence(GaussianLossMixture(), evidence, network) for network in evidence.networks
         ]
-        mean: FloatArray = np.where(evidence.labels == MISSING, np.nan, np.mean(each, axis=0))
-        return mean
+        return mean_confidence(each, evidence.labels)
 
     def _targets(self, step: Step, views: list[Tensor]) -> tuple[Tensor, Tensor]:
         """Refined targets of the labeled samples, guessed ones of the unlabeled."""
@@ -173,7 +172,7 @@ def _split(
     confidence: FloatArray, labels: IntArray, threshold: float, *, at_least: int
 ) -> tuple[IntArray, IntArray]:
     """Samples that keep their labels and the rest; neither side is left without a batch."""
-    order = np.argsort(-np.where(labels == MISSING, -1.0, confidence), kind="stable")  # most trusted first
+    order = np.argsort(-np.where(labels == MISSING, -1.0, confidence), kind="stable")  # best first
     n_labels = int((labels != MISSING).sum())
     least = min(at_least, len(labels) // 2)
     n_kept = int(((confidence > threshold) & (labels != MISSING)).sum())

@@ -10,15 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.confidence.registry import ESTIMATORS
-from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.training.augment.registry import MIXING
 from laplaceconfidence.training.losses import (
-    negative_entropy,
     refurbish,
     sharpen,
     soft_cross_entropy,
@@ -28,8 +25,10 @@ from laplaceconfidence.training.methods.confidences import (
     averaged_losses,
     estimate_confidence,
     estimate_confidence_from_inputs,
+    mean_confidence,
 )
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem, State
+from laplaceconfidence.training.methods.warm_up import WARM_UP, warm_up_loss, warm_up_phases
 from laplaceconfidence.training.step import Step
 from laplaceconfidence.validation import (
     check_boolean,
@@ -40,15 +39,14 @@ from laplaceconfidence.validation import (
     must_be,
 )
 
-WARMUP = "warm-up"
-OF_INPUTS = "confidence_of_inputs"  # in the state: estimated once
+OF_INPUTS = "confidence_of_inputs"  # in the state; estimated only once
 
 _OF_ESTIMATOR = ("n_neighbors", "alpha", "n_components")
 
 
 @dataclass(frozen=True, slots=True)
 class Laplace(Method):
-    """LaplaceConfidence, the method of Chen et al.: two networks that weigh each other's labels.
+    """LaplaceConfidence, the method of Chen et al.: each network weights the labels of the other one.
 
     Each network is trained on w * given + (1 - w) * pseudo-label, where w comes from the graph of the *other*
     network's features and the pseudo-label is the sharpened mean prediction of both on a weak view, made anew
@@ -126,40 +124,38 @@ class Laplace(Method):
             raise must_be("confidence_from", rule, self.confidence_from)
 
     def phases(self, round: int) -> tuple[Phase, ...]:
-        networks = range(self.n_networks)
         if round < self.warmup:
-            return tuple(Phase(WARMUP, trains=(m,)) for m in networks)
+            return warm_up_phases(self.n_networks)
         return tuple(
-            Phase("robust", trains=(m,), passes=self.passes, evidence=self._observed_for(m)) for m in networks
+            Phase("robust", trains=(m,), passes=self.passes, evidence=self._observed_for(m))
+            for m in range(self.n_networks)
         )
 
     def initial_state(self, problem: Problem) -> State:
         if self.confidence_from == "inputs" and len(problem.sample_shape) != 1:
-            rule = "'peer' for images, whose pixels are no feature vectors"
+            rule = "'peer' for images: their pixels are not feature vectors"
             advice = "Embed them with a network that was not trained on these labels, or use 'peer'."
             raise must_be("confidence_from", rule, self.confidence_from, advice)
         return {}
 
     def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
-        if phase.name == WARMUP:
-            return Plan.over(np.flatnonzero(evidence.labels != MISSING))
-        everyone, estimator = np.arange(evidence.problem.n_samples), self._estimator()
+        if phase.name == WARM_UP:
+            return Method.plan(self, phase, evidence, state)
+        all_rows, estimator = np.arange(evidence.problem.n_samples), self._estimator()
         if self.confidence_from == "inputs":
             if OF_INPUTS not in state:
                 state[OF_INPUTS] = torch.from_numpy(estimate_confidence_from_inputs(estimator, evidence))
-            return Plan.over(everyone, confidence=state[OF_INPUTS].clone())
+            return Plan.over(all_rows, confidence=state[OF_INPUTS].clone())
         (peer,) = phase.evidence
         losses = None
         if estimator.evidence == "losses":
             losses = averaged_losses(state, peer, evidence.networks[peer].losses(evidence.labels))
         confidence = estimate_confidence(estimator, evidence, peer, losses)
-        return Plan.over(everyone, confidence=confidence)
+        return Plan.over(all_rows, confidence=confidence)
 
     def loss(self, step: Step) -> Tensor:
-        if step.phase.name == WARMUP:
-            logits = step.trained(step.batch.weak())
-            loss = functional.cross_entropy(logits, step.batch.labels)
-            return loss + negative_entropy(logits) if self.entropy_penalty else loss
+        if step.phase.name == WARM_UP:
+            return warm_up_loss(step, entropy_penalty=self.entropy_penalty)
         targets = self._targets(step)
         step.show_targets(targets)
         inputs, targets = self._mixed(step, step.batch.strong(), targets)
@@ -177,8 +173,7 @@ class Laplace(Method):
             each = [estimate_confidence_from_inputs(estimator, evidence)]
         else:
             each = [estimate_confidence(estimator, evidence, network) for network in evidence.networks]
-        mean: FloatArray = np.where(evidence.labels == MISSING, np.nan, np.mean(each, axis=0))
-        return mean
+        return mean_confidence(each, evidence.labels)
 
     def _targets(self, step: Step) -> Tensor:
         """(b, C) w * given + (1 - w) * sharpened mean prediction of all networks on one weak view."""

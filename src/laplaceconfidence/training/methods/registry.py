@@ -75,7 +75,18 @@ def change_method(method: str | Method, changes: Mapping[str, Any]) -> Method:
 
 
 def check_method_name(name: Any) -> str:
-    """``name`` if there is a method of that name."""
+    """Check the name of a method.
+
+    Parameters
+    ----------
+    name : Any
+        The name.
+
+    Returns
+    -------
+    str
+        The name, if there is a method of that name.
+    """
     if not isinstance(name, str) or name not in METHODS:
         rule = f"one of {', '.join(map(repr, METHODS))} or a Method"
         raise must_be("method", rule, name, did_you_mean(name, METHODS))
@@ -83,7 +94,17 @@ def check_method_name(name: Any) -> str:
 
 
 def settings_of(method: str | type[Method]) -> tuple[str, ...]:
-    """The names of a method's settings: the fields of its dataclass."""
+    """The names of a method's settings: the fields of its dataclass.
+
+    Parameters
+    ----------
+    method : str or type
+        A name of ``METHODS``, or a class.
+
+    Returns
+    -------
+    tuple of str
+    """
     kind = METHODS[method] if isinstance(method, str) else method
     return tuple(field.name for field in fields(kind))  # type: ignore[arg-type]
 
@@ -94,5 +115,5 @@ def _check_setting(method: str, kind: type[Method], setting: str) -> None:
     if setting not in valid:
         has = f"It has {', '.join(valid)}." if valid else "It has no settings."
         hint = did_you_mean(setting, valid)
-        said = (f"The method {method!r} has no setting {setting!r}.", hint, has)
-        raise InvalidInputError(" ".join(part for part in said if part))
+        parts = (f"The method {method!r} has no setting {setting!r}.", hint, has)
+        raise InvalidInputError(" ".join(part for part in parts if part))

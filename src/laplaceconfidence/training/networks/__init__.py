@@ -1,1 +1,1 @@
-"""Networks in plain torch, and how any other network is found, checked and listened to."""
+"""Networks in plain torch; how any other network is found and checked; and penultimate features."""

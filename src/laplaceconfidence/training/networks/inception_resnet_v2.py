@@ -15,7 +15,15 @@ N_FEATURES = 1536
 
 
 class InceptionResNetV2(nn.Module):
-    """Made for images of 299 x 299; takes any size from 75 x 75 on."""
+    """Inception-ResNet v2, designed for images of 299 x 299; takes any size from 75 x 75 on.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of logits.
+    in_channels : int, default=3
+        Channels of the images.
+    """
 
     def __init__(self, n_classes: int, in_channels: int = 3) -> None:
         super().__init__()
@@ -46,7 +54,7 @@ class InceptionResNetV2(nn.Module):
 
 
 class _Branches(nn.Module):
-    """The same maps through several branches, side by side in the result."""
+    """Several branches on the same maps; their outputs are concatenated."""
 
     def __init__(self, *branches: nn.Module) -> None:
         super().__init__()
@@ -57,7 +65,7 @@ class _Branches(nn.Module):
 
 
 class _Residual(nn.Module):
-    """A mixture of branches, brought back to the width of its input, scaled down and added to it."""
+    """Branches whose output is projected to the width of the input, scaled down and added to it."""
 
     def __init__(self, mixture: _Branches, mixed: int, channels: int, scale: float, activated: bool) -> None:
         super().__init__()

@@ -10,7 +10,18 @@ from torch import Tensor, nn
 class MLP(nn.Module):
     """Linear layers with batch normalization before and between them; samples of any shape are flattened.
 
-    The inputs are normalized as well: entries that a view masks change their means and deviations.
+    The inputs are normalized as well, because masking entries changes their means and deviations.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of logits.
+    n_inputs : int
+        Numbers per sample.
+    hidden : tuple of int, default=(512, 256)
+        Widths of the hidden layers.
+    dropout : float, default=0
+        Probability of dropout after each hidden layer.
     """
 
     def __init__(

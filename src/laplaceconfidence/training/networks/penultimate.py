@@ -1,4 +1,4 @@
-"""The features a network decides by: what goes into its last linear layer."""
+"""Penultimate features of a network: the input of its last linear layer."""
 
 from __future__ import annotations
 
@@ -14,13 +14,25 @@ from laplaceconfidence.validation import must_be
 
 
 def find_feature_layer(network: nn.Module, layer: str | None = None) -> nn.Module:
-    """The module whose input are the features: the last ``nn.Linear``, or the one called ``layer``."""
+    """The module whose input is the feature vector.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        The network.
+    layer : str, optional
+        Name of the module; by default the last ``nn.Linear``.
+
+    Returns
+    -------
+    torch.nn.Module
+    """
     if layer is None:
         linear = [module for module in network.modules() if isinstance(module, nn.Linear)]
         if linear:
             return linear[-1]
         raise InvalidInputError(
-            "The network must have an nn.Linear layer, whose input are the features: "
+            "The network must have an nn.Linear layer, whose input is used as features: "
             f"{type(network).__name__} has none. Name the module that takes the features as 'feature_layer'."
         )
     modules: dict[str, nn.Module] = dict(network.named_modules())
@@ -36,13 +48,20 @@ def find_feature_layer(network: nn.Module, layer: str | None = None) -> nn.Modul
 
 
 class PenultimateFeatures:
-    """Listens to a network, and after each of its forward passes holds the features of that batch.
+    """Records the penultimate features of a network in each of its forward passes.
 
+    Parameters
+    ----------
+    network : torch.nn.Module
+        The plain network: hooks that are added to what ``torch.compile`` returns may not be called.
+    layer : str, optional
+        Name of the module whose input is recorded; by default the last ``nn.Linear``.
+
+    Examples
+    --------
     >>> with PenultimateFeatures(network) as penultimate:        # doctest: +SKIP
     ...     logits = network(images)
     ...     features = penultimate.features
-
-    Listen to the plain network: what ``torch.compile`` returns may not report to listeners that came later.
     """
 
     def __init__(self, network: nn.Module, layer: str | None = None) -> None:
@@ -64,10 +83,10 @@ class PenultimateFeatures:
 
     @property
     def features(self) -> Tensor:
-        """(batch, d) of the last forward pass, with its gradients where it had any."""
+        """Features (batch, d) of the last forward pass; gradients flow through them."""
         if self._captured is None:
             raise InvalidInputError(
-                f"The feature layer ({type(self._layer).__name__}) of {self._network_name} took no part in a "
+                f"The feature layer ({type(self._layer).__name__}) of {self._network_name} was not used in a "
                 "forward pass. Run the network first; if it was run, name another layer as 'feature_layer'."
             )
         return self._captured.flatten(1)

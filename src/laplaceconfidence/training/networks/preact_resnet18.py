@@ -13,8 +13,15 @@ _WIDTHS = (64, 128, 256, 512)
 class PreActResNet18(nn.Module):
     """The version for CIFAR: a 3 x 3 stem without pooling; 11,171,146 parameters for 10 classes.
 
-    As in the version that the noisy-label literature shares, the last block is pooled without another
-    normalization. Images may be of any size from 8 x 8 on.
+    As in the implementation that is common in work on noisy labels, the output of the last block is pooled
+    without another normalization. Images may be of any size from 8 x 8 on.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of logits.
+    in_channels : int, default=3
+        Channels of the images.
     """
 
     def __init__(self, n_classes: int, in_channels: int = 3) -> None:
@@ -33,7 +40,7 @@ class PreActResNet18(nn.Module):
 
 
 class _PreActBlock(nn.Module):
-    """Two convolutions, each after its normalization, beside a shortcut."""
+    """Two convolutions, each after its normalization, added to a shortcut."""
 
     def __init__(self, in_channels: int, out_channels: int, stride: int = 1) -> None:
         super().__init__()

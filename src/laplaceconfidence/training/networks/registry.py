@@ -1,4 +1,4 @@
-"""Networks by name, by import path, by factory or as they are."""
+"""Networks from a name, an import path, a factory or a module."""
 
 from __future__ import annotations
 
@@ -27,13 +27,25 @@ NetworkSpec = str | NetworkFactory | nn.Module
 def build_network(
     spec: NetworkSpec, n_classes: int, input_shape: Shape, *, reinitialize: bool = False
 ) -> nn.Module:
-    """A network from samples of ``input_shape`` to ``n_classes`` logits.
+    """Build a network and check that it maps samples of ``input_shape`` to ``n_classes`` logits.
 
-    ``spec`` is a name of NETWORKS, "package.module:factory", a factory called with ``(n_classes,
-    input_shape)``, or a module. Factories draw their weights from torch's global generator, so
-    ``torch.manual_seed`` fixes them. A module is copied with the weights it has; ``reinitialize`` draws new
-    ones for the copy, as a second network of the same kind needs, by calling ``reset_parameters`` of every
-    module in it that has one.
+    Factories draw their weights from torch's global generator, so ``torch.manual_seed`` fixes them.
+
+    Parameters
+    ----------
+    spec : str, callable or torch.nn.Module
+        A name of ``NETWORKS``; "package.module:factory"; a factory that is called with ``(n_classes,
+        input_shape)``; or a module, which is copied with its weights.
+    n_classes : int
+        Number of classes.
+    input_shape : tuple of int
+        Shape of one sample: (channels, height, width) or (features,).
+    reinitialize : bool, default=False
+        Whether the copy of a module gets new random weights, as a second network needs them.
+
+    Returns
+    -------
+    torch.nn.Module
     """
     check_integer(n_classes, "n_classes", minimum=1)
     if isinstance(spec, nn.Module):
@@ -49,9 +61,15 @@ def build_network(
 
 
 def reset_parameters(network: nn.Module) -> None:
-    """New random weights in place, through the modules' own ``reset_parameters``; the innermost come first.
+    """Draw new random weights in place, by ``reset_parameters`` of every module that has it, innermost first.
 
-    Weights that no module can reset stay, with a warning that names them; if none can be, it is an error.
+    Weights that no module can reset keep their values, with a warning that names them; an error if that is
+    true of all weights.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        The network.
     """
     kept = []
     for path, module in reversed(list(network.named_modules())):
@@ -66,7 +84,7 @@ def reset_parameters(network: nn.Module) -> None:
     names = ", ".join(kept[:5]) + (", ..." if len(kept) > 5 else "")
     if len(kept) == sum(1 for _ in network.parameters()):
         raise InvalidInputError(
-            "The network must have modules with reset_parameters(), so that a second one starts elsewhere: "
+            "The network must have modules with reset_parameters(), so that a second one gets other weights: "
             f"nothing in {type(network).__name__} resets {names}. {advice}"
         )
     warnings.warn(

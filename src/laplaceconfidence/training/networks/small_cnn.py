@@ -10,7 +10,16 @@ SMALLEST_SIDE = 4
 class SmallCNN(nn.Module):
     """Three convolutions of growing width with two poolings between them; about 95,000 parameters.
 
-    Takes images from 4 x 4 on and is meant for 8 x 8 x 1 to 32 x 32 x 3.
+    Takes images of any size from 4 x 4 on; it is meant for small ones, from 8 x 8 to 64 x 64.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of logits.
+    in_channels : int, default=3
+        Channels of the images.
+    widths : tuple of int, default=(32, 64, 128)
+        Channels of the three convolutions.
     """
 
     def __init__(
