@@ -18,5 +18,5 @@ missing = np.arange(len(X)) % 4 == 0
 right = (model.transduction_[missing] == names[truth][missing]).mean()
 print(f"{right:.1%} of the missing labels are filled in rightly")
 print(
-    f"sample 1 is given {labels[1]!r} with confidence {model.confidence_[1]:.3f}: {model.transduction_[1]!r}?"
+    f"sample 1 is given {labels[1]!r} with confidence {model.confidence_[1]:.3f}: '{model.transduction_[1]}'?"
 )

@@ -35,7 +35,7 @@ EXIT_CODES = """`laplaceconfidence --version` shows the version; `--help` (`-h`)
 | 1 | an unexpected error, with a traceback: please report it |
 | 2 | an argument or a file cannot be used; the message says which, why and what to do |
 | 3 | a `bench` is finished, but some of its cells failed |
-| 130 | a training was stopped with Ctrl-C or SIGTERM; everything is saved |
+| 130 | training or a bench was stopped with Ctrl-C or SIGTERM; the same command resumes it |
 """
 
 
