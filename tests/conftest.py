@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-# Two workers fill two cores. BLAS threads on top would wait for each other inside matrices of a few rows: on a
+# Two workers fill two cores. BLAS threads on top would wait for each other inside tiny matrices: on a
 # busy machine small fits took many times as long. Set before numpy loads; subprocesses inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
