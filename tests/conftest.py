@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-# Two workers fill two cores. BLAS threads on top would wait for each other inside matrices of a few rows, and
-# fits of small data take fifty times as long. Set before numpy loads; subprocesses inherit it.
+# Two workers fill two cores. BLAS threads on top would wait for each other inside tiny matrices: on a
+# busy machine small fits took many times as long. Set before numpy loads; subprocesses inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from audited_runs import MakeRun, make_audit

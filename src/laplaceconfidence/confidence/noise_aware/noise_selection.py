@@ -77,7 +77,7 @@ class PoolCandidate:
         }
 
 
-@limited_threads(1)  # L-BFGS works on matrices so small that a second thread costs ten times what it saves
+@limited_threads(1)  # L-BFGS works on matrices so small that a second thread mostly waits
 def choose_pool(
     evidence: Sequence[FloatArray],
     codes: IntArray,
