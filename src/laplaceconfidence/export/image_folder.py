@@ -14,7 +14,7 @@ from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 
 MARK = ".laplaceconfidence-export"  # only folders with this file are ever replaced
-UNLABELED = "_unlabeled"
+UNLABELED = "_unlabelled"  # the spelling of the first release: folders out there have it
 _LONGEST_NAME = 200  # bytes
 
 
