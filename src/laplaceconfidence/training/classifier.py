@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, Self
 
 import torch
 
+from laplaceconfidence.stages import LOGGER, showing_log
 from laplaceconfidence.training.augment.protocol import Augmentation
 from laplaceconfidence.training.automatic_settings import automatic_image_size
 from laplaceconfidence.training.distributed import Team
@@ -28,8 +28,6 @@ from laplaceconfidence.training.seeds import root_seed
 from laplaceconfidence.training.settings import choose_device, torch_threads
 from laplaceconfidence.training.task import TestSet, build_task
 from laplaceconfidence.validation import check_integer, check_real, must_be
-
-_LOGGER = logging.getLogger("laplaceconfidence")
 
 
 class RobustClassifier(NotebookSummary, NetworkClassifier):
@@ -104,7 +102,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
     checkpoint_seconds : float, default=30
         Least time between two checkpoints.
     verbose : int, default=0
-        With 1, every round is logged as one line of level INFO by the logger "laplaceconfidence".
+        1 logs every round as one line of level INFO to the logger "laplaceconfidence", and shows it on
+        ``sys.stderr`` where no handler would show it; 0 logs nothing.
 
     Attributes
     ----------
@@ -248,7 +247,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         parameters = self.get_params(deep=False) | {"image_size": self._image_size}
         settings = resolve_settings(parameters, data, device, self._seed())
         self.settings_ = settings.as_dict()
-        with torch_threads(self.n_jobs):
+        with torch_threads(self.n_jobs), showing_log() if self.verbose else nullcontext():
             tests = {name: self._test_set(more, data, device) for name, more in (further_tests or {}).items()}
             first_test = None if test is None else self._test_set(test, data, device)
             task = build_task(data, first_test, tests, settings, device)
@@ -313,4 +312,4 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
 
     def _log_round(self, record: Mapping[str, Any]) -> None:
         rounds = self.settings_["training"]["rounds"]
-        _LOGGER.info("Round %d/%d: %s", record["round"], rounds, ", ".join(measured_text(record)))
+        LOGGER.info("Round %d/%d: %s", record["round"], rounds, ", ".join(measured_text(record)))
