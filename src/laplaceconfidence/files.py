@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import secrets
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -44,6 +48,53 @@ def replacing(path: str | Path) -> Iterator[Path]:
         raise
 
 
+def replace_folder(new: Path, target: Path) -> None:
+    """Rename a folder to ``target`` and remove what is there.
+
+    On Linux both folders trade names in one step, so that there is a complete folder of that name at every
+    moment. Elsewhere, and on file systems that cannot do so, the old folder is renamed first; what a
+    process that is killed between the two steps leaves behind, ``restore_folder`` puts back.
+
+    Parameters
+    ----------
+    new : Path
+        The complete new folder, on the same file system.
+    target : Path
+        The name it gets.
+    """
+    if not target.exists():
+        new.rename(target)
+        return
+    if _trade_names(new, target):
+        shutil.rmtree(new)
+        return
+    old = target.with_name(f".{target.name}.{secrets.token_hex(8)}-replaced")
+    target.rename(old)
+    try:
+        new.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    shutil.rmtree(old)
+
+
+def restore_folder(target: Path) -> None:
+    """Put back a folder if ``replace_folder`` was killed after it had renamed it, and before the new one.
+
+    Parameters
+    ----------
+    target : Path
+        The folder that was to be replaced.
+    """
+    if target.exists() or not target.parent.is_dir():
+        return
+    start = f".{target.name}."
+    for entry in target.parent.iterdir():
+        if entry.name.startswith(start) and entry.name.endswith("-replaced") and entry.is_dir():
+            entry.rename(target)
+            return
+
+
 def write_json(path: str | Path, content: Any) -> None:
     """Write indented JSON atomically; NaN raises ``ValueError``, because it is not valid JSON.
 
@@ -81,6 +132,19 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str =
         elif old != new:
             lines.append(f"{prefix}{name}: {old!r} there, {new!r} now")
     return lines
+
+
+def _trade_names(one: Path, other: Path) -> bool:
+    """Exchange two names in one step; False where the system cannot."""
+    if sys.platform != "linux":
+        return False
+    at_working_folder, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):  # a C library without it
+        return False
+    names = os.fsencode(one), os.fsencode(other)
+    return bool(renameat2(at_working_folder, names[0], at_working_folder, names[1], exchange) == 0)
 
 
 def _flush_to_disk(path: Path) -> None:

@@ -132,8 +132,91 @@ def test_nothing_is_overwritten_by_accident(make_run: MakeRun, tmp_path: Path) -
         with pytest.raises(RunFolderError, match="overwrite"):
             write_export(plan, place)
         write_export(plan, place, overwrite=True)
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "to-anna.txt").touch()
     with pytest.raises(RunFolderError, match="not an export"):
-        write_export(plan, tmp_path / "data", overwrite=True)
+        write_export(plan, tmp_path / "letters", overwrite=True)
+
+
+@pytest.mark.parametrize("spelling", ["absolute", "relative", "symbolic link", "hard link", "as the trail"])
+def test_the_audited_file_is_never_replaced(
+    make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelling: str
+) -> None:
+    plan = plan_export(make_run("csv"))
+    source = tmp_path / "data" / "texts.csv"
+    before = fingerprint(tmp_path / "data")
+    out = tmp_path / "other.csv"
+    if spelling == "absolute":
+        out = source
+    elif spelling == "relative":
+        monkeypatch.chdir(tmp_path / "run")
+        out = Path("../data/../data/texts.csv")
+    elif spelling == "symbolic link":
+        out.symlink_to(source)
+    elif spelling == "hard link":
+        out.hardlink_to(source)
+    else:
+        (tmp_path / "other.trail.csv").hardlink_to(source)
+    with pytest.raises(RunFolderError, match="audited data, which an export never replaces"):
+        write_export(plan, out, overwrite=True)
+    assert fingerprint(tmp_path / "data") == before
+
+
+@pytest.mark.parametrize("name", ["issues.csv", "audit.json", "issues.parquet", "decisions.sqlite"])
+def test_the_files_of_the_run_are_never_replaced(make_run: MakeRun, tmp_path: Path, name: str) -> None:
+    run = make_run("csv")
+    reviewed(run, "suggestion")
+    before = fingerprint(tmp_path / "run")
+    format = None if name.endswith((".csv", ".parquet")) else "csv"
+    with pytest.raises(RunFolderError, match="belongs to the run"):
+        write_export(plan_export(run), tmp_path / "run" / name, format=format, overwrite=True)
+    assert fingerprint(tmp_path / "run") == before
+
+
+def test_audited_images_are_never_replaced(make_run: MakeRun, tmp_path: Path) -> None:
+    plan = plan_export(make_run("folder"))
+    photos = tmp_path / "data" / "photos"
+    image = next(photos.rglob("*.png"))
+    (photos / ".laplaceconfidence-export").touch()  # the audited data is an earlier export
+    before = fingerprint(tmp_path / "data")
+    for out in (photos, photos / "sorted", photos / "class a", tmp_path / "data"):
+        with pytest.raises(RunFolderError, match="never replaces"):
+            write_export(plan, out, overwrite=True)
+    with pytest.raises(RunFolderError, match="never replaces"):
+        write_export(plan, image, format="csv", overwrite=True)
+    assert fingerprint(tmp_path / "data") == before
+
+
+@pytest.mark.parametrize("name", ["corrected.csv", "sorted"])
+def test_data_and_trail_become_visible_together(
+    make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    run = make_run("folder")
+    outputs = tmp_path / "outputs"
+    outputs.mkdir()
+
+    def failing(*_: object, **__: object) -> None:
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pd.DataFrame, "to_csv", failing)
+        with pytest.raises(OSError, match="disk is full"):
+            write_export(plan_export(run), outputs / "sorted")
+    assert list(outputs.iterdir()) == []
+    write_export(plan_export(run), outputs / name)
+    reviewed(run, "suggestion", "none")
+    before = fingerprint(outputs)
+    rename = Path.replace
+
+    def failing_at_last(self: Path, target: Path) -> Path:
+        return failing() if Path(target) == outputs / name else rename(self, target)  # type: ignore[return-value]
+
+    with monkeypatch.context() as patched:
+        patched.setattr("laplaceconfidence.export.writing.replace_folder", failing)
+        patched.setattr(Path, "replace", failing_at_last)
+        with pytest.raises(OSError, match="disk is full"):
+            write_export(plan_export(run), outputs / name, overwrite=True)
+    assert fingerprint(outputs) == before
 
 
 def test_changed_data_is_noticed(make_run: MakeRun, tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """What an audit leaves on disk comes back as it was, or is refused with a reason."""
 
 import json
+import os
+import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,6 +142,32 @@ def test_a_run_is_never_overwritten_unasked(result: AuditResult, run_folder: Pat
     write_audit(result, run_folder, overwrite=True, warnings=("new",))
     assert read_audit(run_folder).record.warnings == ("new",)
     assert [path.name for path in run_folder.parent.iterdir()] == ["run"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the process that is killed is a fork")
+@pytest.mark.parametrize("can_trade_names", [True, False])
+def test_a_kill_while_a_run_is_replaced_leaves_one_under_its_name(
+    result: AuditResult, run_folder: Path, monkeypatch: pytest.MonkeyPatch, can_trade_names: bool
+) -> None:
+    rename = Path.rename
+
+    def killed_afterwards(self: Path, target: Path) -> None:
+        rename(self, target)
+        os._exit(9)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", killed_afterwards)
+        patched.setattr(shutil, "rmtree", lambda *_, **__: os._exit(9))
+        if not can_trade_names:
+            patched.setattr("laplaceconfidence.files._trade_names", lambda *_: False)
+        if (child := os.fork()) == 0:
+            write_audit(result, run_folder, overwrite=True, warnings=("new",))
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert run_folder.is_dir() or not can_trade_names or sys.platform != "linux"
+    assert read_audit(run_folder).record.warnings in ((), ("new",))
+    write_audit(result, run_folder, overwrite=True, warnings=("newest",))
+    assert read_audit(run_folder).record.warnings == ("newest",)
 
 
 def test_what_people_keep_is_never_touched(result: AuditResult, run_folder: Path, tmp_path: Path) -> None:

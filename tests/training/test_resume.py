@@ -90,6 +90,19 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_is_used(tmp_path: Pa
     assert_same_run(tmp_path / "whole", tmp_path / "damaged")
 
 
+def test_without_a_whole_checkpoint_the_run_says_that_it_starts_over(tmp_path: Path) -> None:
+    X, y, _ = noisy_digits(120)
+    quick(out=tmp_path / "whole").fit(X, y)
+    run = quick(out=tmp_path / "damaged")
+    run.fit(X, y)
+    for name in ("last.pt", "previous.pt"):
+        (tmp_path / "damaged" / "checkpoints" / name).write_bytes(b"")
+    with pytest.warns(LaplaceConfidenceWarning, match="starts over at round 1") as caught:
+        run.fit(X, y)
+    assert not any("one before" in str(warning.message) for warning in caught)
+    assert_same_run(tmp_path / "whole", tmp_path / "damaged")
+
+
 def test_resuming_with_other_settings_or_data_shows_the_difference(tmp_path: Path) -> None:
     X, y, _ = noisy_digits(120)
     quick(out=tmp_path / "run").fit(X, y)

@@ -14,7 +14,10 @@ from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
 from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
 from laplaceconfidence.features.scale import principal_axes, project, unit_length
+from laplaceconfidence.memory import available_memory
 from laplaceconfidence.validation import check_finite, check_same_length, must_be
+
+KNN_VOTE_BYTES = 10  # per sample and class, measured as all numbers that are passed to ``check_memory``
 
 
 def check_feature_vectors(estimator: BaseEstimator, X: Any, *, reset: bool = True) -> FloatArray:
@@ -137,6 +140,46 @@ def check_contrasting_labels(y: Any, missing_label: object) -> EncodedLabels:
             stacklevel=4,
         )
     return labels
+
+
+def check_memory(
+    estimator: object, n_samples: int, n_classes: int, *, per_probability: int, per_class_pair: int = 0
+) -> None:
+    """Raise before a fit that needs more memory than there is.
+
+    Parameters
+    ----------
+    estimator : object
+        The estimator that is fitted.
+    n_samples : int
+        Number of samples.
+    n_classes : int
+        Number of classes.
+    per_probability : int
+        Bytes that the fit needs at its peak per sample and class, measured.
+    per_class_pair : int, default=0
+        Bytes that it needs per pair of classes, measured.
+
+    Raises
+    ------
+    InvalidInputError
+        If the memory that is available does not suffice.
+    """
+    available = available_memory()
+    needed = per_probability * n_samples * n_classes + per_class_pair * n_classes**2
+    if available is None or needed <= available:
+        return
+    doubt = (
+        " There are nearly as many classes as samples: is 'y' the right column?"
+        if 2 * n_classes > n_samples
+        else ""
+    )
+    raise InvalidInputError(
+        f"{type(estimator).__name__} needs about {needed / 1e9:,.1f} GB of memory for {n_samples:,} samples "
+        f"of {n_classes:,} classes in 'y', but {available / 1e9:,.1f} GB are available.{doubt} Merge rare "
+        "classes, fit groups of related classes one after the other, or use a machine with more memory. "
+        f"KNNVote needs the least: {KNN_VOTE_BYTES * n_samples * n_classes / 1e9:,.1f} GB."
+    )
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray | None:

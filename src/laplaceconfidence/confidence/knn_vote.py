@@ -9,9 +9,11 @@ from sklearn.base import BaseEstimator
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.confidence.inputs import (
+    KNN_VOTE_BYTES,
     at_given_labels,
     check_feature_vectors,
     check_given_labels,
+    check_memory,
     check_sample_weight,
     class_shares,
     unit_features,
@@ -123,6 +125,7 @@ class KNNVote(BaseEstimator):
         check_choice(self.weights, "weights", ("similarity", "uniform"))
         features = check_feature_vectors(self, X)
         given = check_given_labels(y, len(features), missing_label=self.missing_label)
+        check_memory(self, len(features), len(given.class_values), per_probability=KNN_VOTE_BYTES)
         factors = check_sample_weight(sample_weight, len(features))
         if factors is not None and factors[given.codes != MISSING].sum() == 0:
             raise must_be("sample_weight", "positive for at least one labeled sample", 0.0)

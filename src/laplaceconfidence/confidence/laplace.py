@@ -18,6 +18,7 @@ from laplaceconfidence.confidence.inputs import (
     at_given_labels,
     check_contrasting_labels,
     check_feature_vectors,
+    check_memory,
     check_sample_weight,
 )
 from laplaceconfidence.confidence.protocol import EvidenceKind
@@ -208,6 +209,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
             n = len(labels.codes)
             if unit is not None:
                 check_same_length("X", len(unit), "y", n)
+            check_memory(self, n, len(labels.class_values), per_probability=self._bytes_per_probability(n))
             weights = check_sample_weight(sample_weight, n)
             used_codes = labels.codes if weights is None else np.where(weights > 0, labels.codes, MISSING)
             affinity, order = self._build_graph(unit, knn_graph, used_codes, len(labels.class_values))
@@ -320,6 +322,12 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
         check_integer(self.max_iter, "max_iter", minimum=1)
         check_choice(self.dtype, "dtype", ("auto", "float32", "float64"))
         check_choice(self.knn_graph_kind, "knn_graph_kind", GRAPH_KINDS)
+
+    def _bytes_per_probability(self, n_samples: int) -> int:
+        """Memory that a fit needs at its peak per sample and class, measured."""
+        is_double = self.dtype == "float64" or (self.dtype == "auto" and n_samples <= FLOAT64_UP_TO)
+        searches_settings = isinstance(self.n_neighbors, str) or isinstance(self.alpha, str)
+        return (32 if is_double else 16) + (20 if searches_settings else 0)
 
     def _prepared_features(self, X: Any, *, reset: bool) -> FloatArray:
         """Check features, apply PCA if requested and scale to unit length; ``reset`` fits the PCA."""

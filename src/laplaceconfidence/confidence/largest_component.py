@@ -12,6 +12,7 @@ from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.confidence.inputs import (
     check_feature_vectors,
     check_given_labels,
+    check_memory,
     refuse_sample_weight,
     unit_features,
 )
@@ -136,6 +137,7 @@ class LargestComponent(BaseEstimator):
         features = check_feature_vectors(self, X)
         given = check_given_labels(y, len(features), missing_label=self.missing_label)
         codes, n_classes = given.codes, len(given.class_values)
+        check_memory(self, len(features), n_classes, per_probability=10)
         self.n_neighbors_ = fitting_neighbor_count(self.n_neighbors, len(features))
         points = unit_features(features, self.n_components)
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -10,6 +14,7 @@ from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.export.image_folder import check_folder, write_image_folder
 from laplaceconfidence.export.original import Original, original_of
 from laplaceconfidence.export.plan import ExportPlan
+from laplaceconfidence.export.protected import refuse_originals
 from laplaceconfidence.export.tables import (
     CSV_SUFFIXES,
     PARQUET_SUFFIXES,
@@ -17,7 +22,7 @@ from laplaceconfidence.export.tables import (
     write_jsonl,
     write_parquet,
 )
-from laplaceconfidence.files import replacing
+from laplaceconfidence.files import replace_folder, replacing, restore_folder
 from laplaceconfidence.records.data_archive import write_archive
 from laplaceconfidence.validation import check_choice, must_be
 
@@ -93,18 +98,20 @@ def write_export(
     if not plan.is_kept.any():
         raise must_be("policy", "one that leaves at least one sample", plan.policy)
     trail = trail_path(path)
+    refuse_originals(plan.samples, path, trail, is_folder=chosen == "folder")
     _check_free(path, trail, chosen, overwrite)
     corrected = original.dataset.with_labels(plan.codes)
     n_lost = 0
-    if chosen == "folder":
-        n_lost = write_image_folder(path, corrected.subset(plan.is_kept), copy=copy)
-    elif chosen == "npz":
-        write_archive(path, replace(corrected.subset(plan.is_kept), true_labels=None))
-    else:
-        writer = {"csv": write_csv, "parquet": write_parquet, "jsonl": write_jsonl}[chosen]
-        writer(path, original, corrected, plan.is_kept)
-    with replacing(trail) as temporary:
-        plan.trail.to_csv(temporary, index=False)
+    with _published_together(path, trail) as (data_file, trail_file):
+        if chosen == "folder":
+            n_lost = write_image_folder(data_file, corrected.subset(plan.is_kept), copy=copy)
+        elif chosen == "npz":
+            write_archive(data_file, replace(corrected.subset(plan.is_kept), true_labels=None))
+        else:
+            writer = {"csv": write_csv, "parquet": write_parquet, "jsonl": write_jsonl}[chosen]
+            writer(data_file, original, corrected, plan.is_kept)
+        with replacing(trail_file) as temporary:
+            plan.trail.to_csv(temporary, index=False)
     return Exported(path, trail, chosen, int(plan.is_kept.sum()), n_lost, original.lost)
 
 
@@ -125,6 +132,36 @@ def trail_path(path: Path) -> Path:
             if path.name.lower().endswith(suffix):
                 return path.with_name(path.name[: -len(suffix)] + ".trail.csv")
     return path.with_name(path.name + ".trail.csv")
+
+
+@contextmanager
+def _published_together(path: Path, trail: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield where to write the data and the trail; both get their names when both are complete.
+
+    The trail comes first, so that there is never new data without its trail. If the data cannot follow, the
+    earlier trail is put back.
+    """
+    hidden = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    hidden.mkdir()
+    try:
+        new, new_trail, earlier_trail = hidden / path.name, hidden / trail.name, hidden / secrets.token_hex(8)
+        yield new, new_trail
+        if trail.exists():
+            shutil.copy2(trail, earlier_trail)
+        new_trail.replace(trail)
+        try:
+            if new.is_dir():
+                replace_folder(new, path)
+            else:
+                new.replace(path)
+        except BaseException:
+            if earlier_trail.exists():
+                earlier_trail.replace(trail)
+            else:
+                trail.unlink()
+            raise
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
 
 
 def _place(
@@ -164,6 +201,7 @@ def _check_free(path: Path, trail: Path, format: Format, overwrite: bool) -> Non
     if not path.parent.is_dir():
         raise RunFolderError(f"The folder {path.parent} does not exist: create it first, or choose another.")
     if format == "folder":
+        restore_folder(path)
         check_folder(path, overwrite=overwrite)
     elif path.is_dir():
         raise RunFolderError(f"{path} is a folder: choose another name.")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.files import replace_folder, restore_folder
 from laplaceconfidence.records.review_sample import REVIEW_SAMPLE, is_filled_in
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def check_place(folder: str | Path, *, overwrite: bool = False) -> Path:
         If the folder is a file or a link, holds other files or a run, or cannot be written.
     """
     target = Path(folder).absolute()
+    restore_folder(target)
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise RunFolderError(f"The output folder {target} is a file or a link: choose another name.")
     if target.is_dir():
@@ -97,7 +99,7 @@ def new_run_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[P
         temporary.mkdir()
         try:
             yield temporary
-            _replace(temporary, target)
+            replace_folder(temporary, target)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -129,6 +131,7 @@ def read_record(folder: str | Path, kind: str) -> dict[str, Any]:
     """
     folder = Path(folder)
     path = folder / record_name(kind)
+    restore_folder(folder.absolute())
     if not folder.is_dir():
         raise RunFolderError(f"{folder} is not a run folder: there is no such folder.")
     if not path.is_file():
@@ -229,20 +232,6 @@ def _own_files(folder: Path) -> set[str]:
             if not is_filled_in(folder / REVIEW_SAMPLE):
                 own.add(REVIEW_SAMPLE)
     return own
-
-
-def _replace(temporary: Path, target: Path) -> None:
-    if not target.exists():
-        temporary.rename(target)
-        return
-    old = _hidden_sibling(target)
-    target.rename(old)
-    try:
-        temporary.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
-    shutil.rmtree(old)
 
 
 def _cannot_write(target: Path, error: OSError) -> RunFolderError:

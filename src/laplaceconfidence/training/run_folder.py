@@ -118,17 +118,17 @@ class RunFolder:
 
     def load_checkpoint(self) -> dict[str, Any] | None:
         """The newest complete checkpoint; ``None`` if there is none, and the run starts at round 1."""
-        for name in (LAST_CHECKPOINT, PREVIOUS_CHECKPOINT):
-            if (content := self._read(name, "The run is resumed from the one before it.")) is not None:
-                return content
-        return None
+        return self._first_whole(
+            (LAST_CHECKPOINT, PREVIOUS_CHECKPOINT),
+            if_none="No other checkpoint is left: the run starts over at round 1.",
+        )
 
     def save_best(self, content: dict[str, Any]) -> None:
         with _disk_errors(path := self.path / CHECKPOINTS / BEST_CHECKPOINT):
             write_checkpoint(path, content)
 
     def load_best(self) -> dict[str, Any] | None:
-        return self._read(BEST_CHECKPOINT, "The choice of the best round starts over.")
+        return self._first_whole((BEST_CHECKPOINT,), if_none="The choice of the best round starts over.")
 
     def write_metrics(self, history: Sequence[Mapping[str, Any]]) -> None:
         """Write the measurements of all rounds so far; the file is replaced, so that no line is repeated."""
@@ -161,15 +161,20 @@ class RunFolder:
         with _disk_errors(path := self.path / name), replacing(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
-    def _read(self, name: str, consequence: str) -> dict[str, Any] | None:
-        path = self.path / CHECKPOINTS / name
-        if not path.exists():
-            return None
-        try:
-            return read_checkpoint(path)
-        except DataFormatError as error:
-            warnings.warn(f"{error} {consequence}", LaplaceConfidenceWarning, stacklevel=2)
-            return None
+    def _first_whole(self, names: Sequence[str], *, if_none: str) -> dict[str, Any] | None:
+        """The first checkpoint that is there and not damaged; a warning tells of those before it."""
+        damaged: list[str] = []
+        content: dict[str, Any] | None = None
+        for path in (self.path / CHECKPOINTS / name for name in names):
+            if content is None and path.exists():
+                try:
+                    content = read_checkpoint(path)
+                except DataFormatError as error:
+                    damaged.append(str(error))
+        if damaged:
+            consequence = if_none if content is None else "The run is resumed from the one before it."
+            warnings.warn(f"{' '.join(damaged)} {consequence}", LaplaceConfidenceWarning, stacklevel=3)
+        return content
 
 
 def stored_settings(path: str | Path) -> dict[str, Any] | None:

@@ -69,6 +69,21 @@ def test_training_can_be_left_out_and_needs_torch(
     assert "pip install 'laplaceconfidence[train]'" in done.stderr
 
 
+@pytest.mark.parametrize("module", ["jinja2", "matplotlib"])
+def test_it_works_without_the_review_extra(
+    run: Any, outcome: DemoOutcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    monkeypatch.setattr("laplaceconfidence.cli.demo.experiment.run_demo", lambda seed: outcome)
+    for name in [name for name in sys.modules if name == module or name.startswith(f"{module}.")]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, module, None)
+    done = run("demo", "--no-training")
+    assert done.exit_code == 0, done.stderr
+    assert "pip install 'laplaceconfidence[review]'" in done.stderr
+    assert "laplaceconfidence report laplaceconfidence-demo" in done.stdout
+    assert not (tmp_path / "laplaceconfidence-demo" / "report.html").exists()
+
+
 def test_it_replaces_earlier_demonstrations_and_nothing_else(
     run: Any, outcome: DemoOutcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,15 +93,22 @@ def _show_training(seed: int) -> None:
 
 
 def _show_report(folder: Path) -> None:
-    """Write the report of the audit, and print what to do next."""
+    """Write the report of the audit, and print what to do next; without the extra, how to install it."""
+    from laplaceconfidence.exceptions import MissingDependencyError
     from laplaceconfidence.report import write_report
 
-    with showing_progress():
-        report = write_report(folder)
+    try:
+        with showing_progress():
+            seen = f"open {write_report(folder).path} in a browser"
+    except MissingDependencyError as missing:
+        notices().print(
+            Text(f"No report was written, and the review page cannot be shown. {missing}"), soft_wrap=True
+        )
+        seen = f"laplaceconfidence report {folder}"
     console = output()
     console.print()
     for purpose, command in (
-        ("See the report:", f"open {report.path} in a browser"),
+        ("See the report:", seen),
         ("Decide label by label:", f"laplaceconfidence review {folder}"),
         ("Export what you decided:", f"laplaceconfidence export {folder}"),
     ):

@@ -20,7 +20,7 @@ from laplaceconfidence.confidence.audited_labels import (
     rows_as_mask,
 )
 from laplaceconfidence.confidence.decisions import ExpectedCurve, expected_curve, threshold_for_precision
-from laplaceconfidence.confidence.inputs import check_feature_vectors, check_given_labels
+from laplaceconfidence.confidence.inputs import check_feature_vectors, check_given_labels, check_memory
 from laplaceconfidence.confidence.noise_aware.local_noise import LabelPosterior, label_posterior
 from laplaceconfidence.confidence.noise_aware.posterior import calibrate_posterior
 from laplaceconfidence.confidence.noise_aware.prediction import make_predictor
@@ -222,6 +222,7 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
             features = None if X is None else self._checked_features(X)
             given, verified = self._encode(y, audited, None if features is None else len(features))
             n_classes = len(self.classes_)
+            check_memory(self, len(given), n_classes, per_probability=80, per_class_pair=40)
             probabilities = (
                 None if pred_probs is None else check_pred_probs(pred_probs, len(given), n_classes)
             )

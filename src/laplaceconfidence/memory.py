@@ -1,0 +1,45 @@
+"""The memory that this process can still use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_CONTROL_GROUP = Path("/sys/fs/cgroup")
+_MEMINFO = Path("/proc/meminfo")
+
+
+def available_memory() -> int | None:
+    """Return how many bytes this process can allocate without swapping, in a container within its limit.
+
+    Returns
+    -------
+    int or None
+        ``None`` where the system does not tell.
+    """
+    known = [number for number in (_of_the_machine(), _of_the_container()) if number is not None]
+    return min(known, default=None)
+
+
+def _of_the_machine() -> int | None:
+    try:
+        for line in _MEMINFO.read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:  # not on Linux: all that is installed
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _of_the_container() -> int | None:
+    try:
+        limit = int((_CONTROL_GROUP / "memory.max").read_text(encoding="ascii"))  # "max" if there is none
+        used = int((_CONTROL_GROUP / "memory.current").read_text(encoding="ascii"))
+        lines = (_CONTROL_GROUP / "memory.stat").read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):
+        return None
+    files = sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
+    return max(0, limit - (used - files))  # cached files make room when memory is needed
