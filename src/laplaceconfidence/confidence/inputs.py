@@ -169,14 +169,14 @@ def check_memory(
     needed = per_probability * n_samples * n_classes + per_class_pair * n_classes**2
     if available is None or needed <= available:
         return
-    doubt = (
+    hint = (
         " There are nearly as many classes as samples: is 'y' the right column?"
         if 2 * n_classes > n_samples
         else ""
     )
     raise InvalidInputError(
         f"{type(estimator).__name__} needs about {needed / 1e9:,.1f} GB of memory for {n_samples:,} samples "
-        f"of {n_classes:,} classes in 'y', but {available / 1e9:,.1f} GB are available.{doubt} Merge rare "
+        f"of {n_classes:,} classes in 'y', but {available / 1e9:,.1f} GB are available.{hint} Merge rare "
         "classes, fit groups of related classes one after the other, or use a machine with more memory. "
         f"KNNVote needs the least: {KNN_VOTE_BYTES * n_samples * n_classes / 1e9:,.1f} GB."
     )
