@@ -1,5 +1,6 @@
 """Exports in every format, read back; originals untouched; nothing overwritten by accident."""
 
+import csv
 import hashlib
 import json
 import os
@@ -10,12 +11,13 @@ import pandas as pd
 import pytest
 from test_plan import reviewed
 
-from audited_runs import CLASS_NAMES, MakeRun
+from audited_runs import CLASS_NAMES, MakeRun, noisy_blobs
 from laplaceconfidence.auditing.issues import audit
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError, RunFolderError
 from laplaceconfidence.export import plan_export, write_export
 from laplaceconfidence.export.image_folder import folder_name
+from laplaceconfidence.records import write_audit
 
 
 def fingerprint(folder: Path) -> dict[str, str]:
@@ -58,6 +60,42 @@ def test_a_csv_keeps_every_cell_that_was_not_corrected(make_run: MakeRun, tmp_pa
     assert differs[taken, before.columns.get_loc("label")]
     exported.path.unlink()
     exported.trail.unlink()
+
+
+def test_cells_with_line_breaks_and_formulas_come_back(make_run: MakeRun, tmp_path: Path) -> None:
+    texts = [f"{start}text {row}" for row, start in enumerate(["a\rb ", "=1+", "@", "'=", "\r\n"] * 18)]
+    run = make_run("csv", texts=texts)
+    with (run.folder / "issues.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == run.issues["id"].tolist()
+    assert not any(row["text"].startswith(("=", "@", "\r")) for row in rows)
+    (taken,) = reviewed(run, "suggestion")
+    plan = plan_export(run)
+    exported = write_export(plan, tmp_path / "corrected.csv")
+    assert exported.n_guarded_cells == 72
+    back = read_dataset(exported.path, features="emb_*")
+    assert back.sources is not None
+    assert back.sources.tolist() == plan.samples.sources.tolist()  # type: ignore[union-attr]
+    assert back.labels.tolist() == plan.codes.tolist()
+    assert back.labels[taken] != plan.samples.given[taken]
+
+
+def test_a_changed_label_is_written_as_its_class_is(tmp_path: Path) -> None:
+    features, given, _ = noisy_blobs()
+    table = pd.DataFrame(features, columns=["emb_0", "emb_1", "emb_2"])
+    table.insert(0, "label", [f"{code}.0" for code in given])
+    table.to_csv(tmp_path / "table.csv", index=False)
+    data = read_dataset(tmp_path / "table.csv", features="emb_*")
+    run = write_audit(
+        audit(data, estimator="laplace", n_neighbors=6, alpha=0.9),
+        tmp_path / "run",
+        source={"source": str(tmp_path / "table.csv"), "options": {"features": "emb_*"}},
+    )
+    plan = plan_export(run, policy="reviewed-then-confident", min_probability=0.4)
+    assert plan.count("changed") > 0
+    exported = write_export(plan, tmp_path / "corrected.csv")
+    labels = pd.read_csv(exported.path, dtype=str)["label"]
+    assert labels.tolist() == [f"{code}.0" for code in plan.codes]
 
 
 def test_jsonl_has_one_object_a_line(make_run: MakeRun, tmp_path: Path) -> None:
@@ -154,9 +192,6 @@ def test_lost_data_still_gives_the_labels(make_run: MakeRun, tmp_path: Path) -> 
 
 
 def test_missing_labels_can_be_filled(tmp_path: Path) -> None:
-    from audited_runs import noisy_blobs
-    from laplaceconfidence.records import write_audit
-
     features, given, true = noisy_blobs()
     labels = given.astype(float)
     labels[[4, 5]] = np.nan

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
+from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.export.image_folder import check_folder, write_image_folder
 from laplaceconfidence.export.original import Original, original_of
@@ -13,11 +14,10 @@ from laplaceconfidence.export.plan import ExportPlan
 from laplaceconfidence.export.tables import (
     CSV_SUFFIXES,
     PARQUET_SUFFIXES,
-    write_csv,
+    write_csv_table,
     write_jsonl,
     write_parquet,
 )
-from laplaceconfidence.files import replacing
 from laplaceconfidence.records.data_archive import write_archive
 from laplaceconfidence.validation import check_choice, must_be
 
@@ -47,6 +47,9 @@ class Exported:
         Samples of the corrected data set.
     n_lost_files : int
         Listed images that could not be found.
+    n_guarded_cells : int
+        Cells of a CSV file that were written with an apostrophe in front, as a spreadsheet would evaluate
+        them.
     lost : str or None
         Why the data itself could not be read, so that the export has no features.
     """
@@ -56,6 +59,7 @@ class Exported:
     format: Format
     n_samples: int
     n_lost_files: int
+    n_guarded_cells: int
     lost: str | None
 
 
@@ -95,17 +99,18 @@ def write_export(
     trail = trail_path(path)
     _check_free(path, trail, chosen, overwrite)
     corrected = original.dataset.with_labels(plan.codes)
-    n_lost = 0
+    n_lost = n_guarded = 0
     if chosen == "folder":
         n_lost = write_image_folder(path, corrected.subset(plan.is_kept), copy=copy)
     elif chosen == "npz":
         write_archive(path, replace(corrected.subset(plan.is_kept), true_labels=None))
+    elif chosen == "csv":
+        n_guarded = write_csv_table(path, original, corrected, plan.is_kept)
     else:
-        writer = {"csv": write_csv, "parquet": write_parquet, "jsonl": write_jsonl}[chosen]
+        writer = {"parquet": write_parquet, "jsonl": write_jsonl}[chosen]
         writer(path, original, corrected, plan.is_kept)
-    with replacing(trail) as temporary:
-        plan.trail.to_csv(temporary, index=False)
-    return Exported(path, trail, chosen, int(plan.is_kept.sum()), n_lost, original.lost)
+    write_csv(trail, plan.trail)
+    return Exported(path, trail, chosen, int(plan.is_kept.sum()), n_lost, n_guarded, original.lost)
 
 
 def trail_path(path: Path) -> Path:
