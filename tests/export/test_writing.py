@@ -13,10 +13,12 @@ from test_plan import reviewed
 
 from audited_runs import CLASS_NAMES, MakeRun, noisy_blobs
 from laplaceconfidence.auditing.issues import audit
+from laplaceconfidence.csv_files import unguarded
+from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError, RunFolderError
 from laplaceconfidence.export import plan_export, write_export
-from laplaceconfidence.export.image_folder import folder_name
+from laplaceconfidence.export.image_folder import folder_name, write_image_folder
 from laplaceconfidence.records import write_audit
 
 
@@ -132,9 +134,6 @@ def test_digits_become_a_folder_of_images(make_run: MakeRun, tmp_path: Path) -> 
 
 
 def test_images_with_one_name_do_not_hide_each_other(make_run: MakeRun, tmp_path: Path) -> None:
-    from laplaceconfidence.data.dataset import NoisyDataset
-    from laplaceconfidence.export.image_folder import write_image_folder
-
     run = make_run("folder")
     photos = tmp_path / "data" / "photos"
     files = sorted(photos.rglob("*.png"))[:2]
@@ -161,6 +160,45 @@ def test_class_names_that_no_folder_may_have_are_written_otherwise(name: str, tm
 @pytest.mark.parametrize("name", ["cat", "猫 🐈", "class a", "it's"])
 def test_ordinary_class_names_stay(name: str) -> None:
     assert folder_name(name) == name
+
+
+def test_no_two_classes_share_a_folder(tmp_path: Path) -> None:
+    long = "x" * 190
+    classes = [
+        *(
+            long + "tail one",
+            long + "tail two",
+            "猫" * 70 + "a",
+            "猫" * 70 + "b",
+            "/" * 80 + "a",
+            "/" * 80 + "b",
+        ),
+        *(
+            "_unlabelled",
+            "_Unlabelled",
+            "cat",
+            "Cat",
+            "Cat-2",
+            "a/b",
+            "a%2Fb",
+            "caf\u00e9",
+            "cafe\u0301",
+            "=1+1",
+        ),
+    ]
+    images = np.zeros((len(classes) + 1, 2, 2, 3), dtype=np.uint8)
+    data = NoisyDataset.from_arrays([*classes, None], images=images)
+    write_image_folder(tmp_path / "out", data, copy=True)
+    with (tmp_path / "out" / "classes.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len({row["folder"].casefold() for row in rows}) == len(classes) + 1
+    class_of = {unguarded(row["folder"]): unguarded(row["class"]) for row in rows}
+    for sample, name in enumerate([*classes, ""]):
+        (file_path,) = (tmp_path / "out").glob(f"*/{sample}.png")
+        assert class_of[file_path.parent.name] == name
+        assert len(file_path.parent.name.encode()) <= 255
+    assert class_of["_unlabelled"] == ""
+    assert class_of["Cat"] == "Cat"
 
 
 def test_nothing_is_overwritten_by_accident(make_run: MakeRun, tmp_path: Path) -> None:

@@ -1,20 +1,27 @@
-"""A corrected data set as a folder of images, one subfolder per class."""
+"""A corrected data set as a folder of images: one subfolder per class, and a table of their names."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import secrets
 import shutil
+import unicodedata
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
+import numpy as np
+
+from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 
 MARK = ".laplaceconfidence-export"  # only folders with this file are ever replaced
 UNLABELED = "_unlabelled"  # the spelling of the first release: folders out there have it
+CLASSES = "classes.csv"
 _LONGEST_NAME = 200  # bytes
 
 
@@ -85,8 +92,10 @@ def write_image_folder(folder: Path, dataset: NoisyDataset, *, copy: bool) -> in
 def _fill(folder: Path, dataset: NoisyDataset, copy: bool) -> int:
     taken: set[str] = set()
     n_lost = 0
+    folders = folder_names(dataset.class_names)
+    _write_classes(folder / CLASSES, folders, dataset)
     for row, code in enumerate(dataset.labels.tolist()):
-        label = UNLABELED if code == MISSING else folder_name(dataset.class_names[code])
+        label = UNLABELED if code == MISSING else folders[code]
         target = folder / label / _free_name(label, _file_name(dataset, row), taken)
         target.parent.mkdir(exist_ok=True)
         if dataset.sources is None:
@@ -102,8 +111,34 @@ def _fill(folder: Path, dataset: NoisyDataset, copy: bool) -> int:
     return n_lost
 
 
+def folder_names(class_names: Sequence[str]) -> list[str]:
+    """Return the names of the folders of classes, all of them different.
+
+    Parameters
+    ----------
+    class_names : sequence of str
+        Names of the classes.
+
+    Returns
+    -------
+    list of str
+        Different also for file systems that ignore case or accept one Unicode form only, and none of them the
+        folder of the samples without a label.
+    """
+    taken = {_as_compared(UNLABELED)}
+    names = []
+    for class_name in class_names:
+        base = name = folder_name(class_name)
+        number = 2
+        while _as_compared(name) in taken:
+            name, number = f"{base}-{number}", number + 1
+        taken.add(_as_compared(name))
+        names.append(name)
+    return names
+
+
 def folder_name(class_name: str) -> str:
-    """Return the name of the folder of a class.
+    """Return a name for the folder of a class.
 
     Parameters
     ----------
@@ -113,14 +148,38 @@ def folder_name(class_name: str) -> str:
     Returns
     -------
     str
-        The same name where that is possible, else percent-encoded.
+        The same name where that is possible, else percent-encoded; long names are cut, with a digest of the
+        whole name at the end.
     """
-    encoded = class_name.encode()
-    plain = class_name.isprintable() and class_name.strip() == class_name and not class_name.startswith(".")
-    if plain and 0 < len(encoded) <= _LONGEST_NAME and not set(class_name) & set('/\\:*?"<>|%'):
-        return class_name
-    quoted = quote(class_name[:60], safe=" ").replace(".", "%2E") or "%"
-    return quoted[:_LONGEST_NAME]
+    is_plain = (
+        class_name.isprintable() and class_name.strip() == class_name and not class_name.startswith(".")
+    )
+    name = class_name
+    if not is_plain or not class_name or set(class_name) & set('/\\:*?"<>|%'):
+        name = quote(class_name, safe=" ", errors="backslashreplace").replace(".", "%2E") or "%"
+    encoded = name.encode()
+    if len(encoded) <= _LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(class_name.encode(errors="backslashreplace")).hexdigest()[:16]
+    return f"{encoded[: _LONGEST_NAME - 20].decode(errors='ignore')}-{digest}"
+
+
+def _as_compared(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _write_classes(path: Path, folders: list[str], dataset: NoisyDataset) -> None:
+    """The table that maps folders to classes; samples without a label have a folder and no class."""
+    import pandas as pd
+
+    has_gaps = bool((dataset.labels == MISSING).any())
+    table = pd.DataFrame(
+        {
+            "folder": [*folders, *[UNLABELED] * has_gaps],
+            "class": [*encodable(np.array(dataset.class_names, dtype=object)), *[""] * has_gaps],
+        }
+    )
+    write_csv(path, table)
 
 
 def _file_name(dataset: NoisyDataset, row: int) -> str:
