@@ -128,6 +128,29 @@ def test_images_are_sorted_anew_and_the_originals_stay(make_run: MakeRun, tmp_pa
     assert fingerprint(tmp_path / "data") == before
 
 
+@pytest.mark.parametrize("copy", [False, True])
+def test_links_that_leave_the_data_folder_are_left_out(make_run: MakeRun, tmp_path: Path, copy: bool) -> None:
+    run = make_run("folder")
+    photos = tmp_path / "data" / "photos"
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(b"not for others")
+    first, second, third = sorted(photos.rglob("*.png"))[:3]
+    for path, target in ((first, secret), (second, third)):
+        path.unlink()
+        path.symlink_to(target)
+    linked_folder = next(folder for folder in sorted(photos.iterdir()) if folder != first.parent)
+    n_moved = len(list(linked_folder.iterdir()))
+    linked_folder.rename(tmp_path / "elsewhere")
+    linked_folder.symlink_to(tmp_path / "elsewhere")
+    exported = write_export(plan_export(run), tmp_path / "sorted", copy=copy)
+    assert (exported.n_lost_files, exported.n_outside_files) == (0, 1 + n_moved)
+    files = [path for path in exported.path.rglob("*.png") if path.is_file()]
+    assert len(files) == exported.n_samples == 90 - 1 - n_moved
+    assert not any(path.samefile(secret) or path.read_bytes() == secret.read_bytes() for path in files)
+    (kept,) = exported.path.rglob(second.name)  # a link that stays in the folder
+    assert kept.read_bytes() == third.read_bytes()
+
+
 def test_digits_become_a_folder_of_images(make_run: MakeRun, tmp_path: Path) -> None:
     exported = write_export(plan_export(make_run("digits")), tmp_path / "sorted")
     assert len(list((exported.path / "7").glob("*.png"))) == 179

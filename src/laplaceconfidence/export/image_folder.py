@@ -9,6 +9,7 @@ import secrets
 import shutil
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
+from laplaceconfidence.records.listed_files import file_within
 
 MARK = ".laplaceconfidence-export"  # only folders with this file are ever replaced
 UNLABELED = "_unlabelled"  # the spelling of the first release: folders out there have it
@@ -52,7 +54,25 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
         raise RunFolderError(f"{folder} already holds an export: choose another folder, or use --overwrite.")
 
 
-def write_image_folder(folder: Path, dataset: NoisyDataset, *, copy: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Images that an exported folder does not have.
+
+    Parameters
+    ----------
+    n_lost : int
+        Images whose file does not exist.
+    n_outside : int
+        Images that are links out of the folder of the data.
+    """
+
+    n_lost: int = 0
+    n_outside: int = 0
+
+
+def write_image_folder(
+    folder: Path, dataset: NoisyDataset, *, copy: bool, data_folder: Path | None = None
+) -> LeftOut:
     """Write all images, sorted into folders by label.
 
     Parameters
@@ -64,11 +84,12 @@ def write_image_folder(folder: Path, dataset: NoisyDataset, *, copy: bool) -> in
     copy : bool
         Whether files are copied. Otherwise they are linked: by a hard link where the file system allows it,
         else by a symbolic one.
+    data_folder : pathlib.Path, optional
+        The folder of the data, as in ``file_within``: images that are links out of it are left out.
 
     Returns
     -------
-    int
-        How many image files could not be found.
+    LeftOut
     """
     if dataset.images is None and dataset.source_kind != "image":
         raise InvalidInputError(
@@ -78,7 +99,7 @@ def write_image_folder(folder: Path, dataset: NoisyDataset, *, copy: bool) -> in
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
     temporary.mkdir(parents=True)
     try:
-        n_lost = _fill(temporary, dataset, copy)
+        left_out = _fill(temporary, dataset, copy, data_folder)
         (temporary / MARK).write_text("Written by laplaceconfidence export, which may replace this folder.\n")
         if folder.exists():
             shutil.rmtree(folder)
@@ -86,29 +107,32 @@ def write_image_folder(folder: Path, dataset: NoisyDataset, *, copy: bool) -> in
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    return n_lost
+    return left_out
 
 
-def _fill(folder: Path, dataset: NoisyDataset, copy: bool) -> int:
+def _fill(folder: Path, dataset: NoisyDataset, copy: bool, data_folder: Path | None) -> LeftOut:
     taken: set[str] = set()
-    n_lost = 0
+    n_lost = n_outside = 0
     folders = folder_names(dataset.class_names)
     _write_classes(folder / CLASSES, folders, dataset)
     for row, code in enumerate(dataset.labels.tolist()):
+        source: Path | None = None
+        if dataset.sources is not None:
+            source = file_within(dataset.sources[row], data_folder)
+            if source is None:
+                is_there = Path(dataset.sources[row]).is_file()
+                n_outside, n_lost = n_outside + is_there, n_lost + (not is_there)
+                continue
         label = UNLABELED if code == MISSING else folders[code]
         target = folder / label / _free_name(label, _file_name(dataset, row), taken)
         target.parent.mkdir(exist_ok=True)
-        if dataset.sources is None:
+        if source is None:
             _write_png(target, dataset, row)
-            continue
-        source = Path(dataset.sources[row])
-        if not source.is_file():
-            n_lost += 1
         elif copy:
             shutil.copy2(source, target)
         else:
             _link(source, target)
-    return n_lost
+    return LeftOut(n_lost, n_outside)
 
 
 def folder_names(class_names: Sequence[str]) -> list[str]:
@@ -199,13 +223,12 @@ def _free_name(label: str, name: str, taken: set[str]) -> str:
 
 
 def _link(source: Path, target: Path) -> None:
-    real = source.resolve()
     try:
-        target.hardlink_to(real)
+        target.hardlink_to(source)
     except OSError as error:
         if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES):
             raise
-        target.symlink_to(real)
+        target.symlink_to(source)
 
 
 def _write_png(target: Path, dataset: NoisyDataset, row: int) -> None:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.exceptions import RunFolderError
-from laplaceconfidence.export.image_folder import check_folder, write_image_folder
+from laplaceconfidence.export.image_folder import LeftOut, check_folder, write_image_folder
 from laplaceconfidence.export.original import Original, original_of
 from laplaceconfidence.export.plan import ExportPlan
 from laplaceconfidence.export.tables import (
@@ -19,6 +19,7 @@ from laplaceconfidence.export.tables import (
     write_parquet,
 )
 from laplaceconfidence.records.data_archive import write_archive
+from laplaceconfidence.records.listed_files import data_folder
 from laplaceconfidence.validation import check_choice, must_be
 
 Format = Literal["csv", "parquet", "npz", "jsonl", "folder"]
@@ -47,6 +48,8 @@ class Exported:
         Samples of the corrected data set.
     n_lost_files : int
         Listed images that could not be found.
+    n_outside_files : int
+        Listed images that are links out of the folder of the data, which are not followed.
     n_guarded_cells : int
         Cells of a CSV file that were written with an apostrophe in front, as a spreadsheet would evaluate
         them.
@@ -59,6 +62,7 @@ class Exported:
     format: Format
     n_samples: int
     n_lost_files: int
+    n_outside_files: int
     n_guarded_cells: int
     lost: str | None
 
@@ -99,9 +103,10 @@ def write_export(
     trail = trail_path(path)
     _check_free(path, trail, chosen, overwrite)
     corrected = original.dataset.with_labels(plan.codes)
-    n_lost = n_guarded = 0
+    left_out, n_guarded = LeftOut(), 0
     if chosen == "folder":
-        n_lost = write_image_folder(path, corrected.subset(plan.is_kept), copy=copy)
+        kept = corrected.subset(plan.is_kept)
+        left_out = write_image_folder(path, kept, copy=copy, data_folder=data_folder(plan.samples.run))
     elif chosen == "npz":
         write_archive(path, replace(corrected.subset(plan.is_kept), true_labels=None))
     elif chosen == "csv":
@@ -110,7 +115,16 @@ def write_export(
         writer = {"parquet": write_parquet, "jsonl": write_jsonl}[chosen]
         writer(path, original, corrected, plan.is_kept)
     write_csv(trail, plan.trail)
-    return Exported(path, trail, chosen, int(plan.is_kept.sum()), n_lost, n_guarded, original.lost)
+    return Exported(
+        path=path,
+        trail=trail,
+        format=chosen,
+        n_samples=int(plan.is_kept.sum()) - left_out.n_lost - left_out.n_outside,
+        n_lost_files=left_out.n_lost,
+        n_outside_files=left_out.n_outside,
+        n_guarded_cells=n_guarded,
+        lost=original.lost,
+    )
 
 
 def trail_path(path: Path) -> Path:

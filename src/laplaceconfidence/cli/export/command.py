@@ -119,6 +119,12 @@ def _show_files(exported: Exported) -> None:
     if exported.n_lost_files:
         lost = counted(exported.n_lost_files, "image")
         _note(f"{lost} left out because the file was not found.")
+    if exported.n_outside_files:
+        outside = counted(exported.n_outside_files, "image")
+        _note(
+            f"{outside} left out: symbolic links out of the folder of the data are not followed. Audit the "
+            "folder that holds the files, or replace the links with copies."
+        )
     console = output()
     console.print(Text.assemble("Written: ", (str(exported.path), "bold")), soft_wrap=True)
     console.print(Text.assemble("  trail: ", (str(exported.trail), "bold")), soft_wrap=True)
