@@ -222,6 +222,17 @@ def test_no_two_classes_share_a_folder(tmp_path: Path) -> None:
         assert len(file_path.parent.name.encode()) <= 255
     assert class_of["_unlabelled"] == ""
     assert class_of["Cat"] == "Cat"
+    back = read_dataset(tmp_path / "out")
+    assert back.class_names == tuple(sorted(classes))
+    assert (back.labels == -1).sum() == 1
+
+
+def test_a_damaged_table_of_classes_is_refused(tmp_path: Path) -> None:
+    data = NoisyDataset.from_arrays(["a", "b"], images=np.zeros((2, 2, 2, 3), dtype=np.uint8))
+    write_image_folder(tmp_path / "out", data, copy=True)
+    (tmp_path / "out" / "classes.csv").write_text("other,table\n1,2\n")
+    with pytest.raises(DataFormatError, match="table of folders and classes"):
+        read_dataset(tmp_path / "out")
 
 
 def test_nothing_is_overwritten_by_accident(make_run: MakeRun, tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from laplaceconfidence.csv_files import unguarded
 from laplaceconfidence.data.array_files import load_features
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.read_options import ReadOptions
@@ -51,6 +53,9 @@ OTHER_IMAGE_SUFFIXES = frozenset(
 )
 """Formats of images that are not supported."""
 
+EXPORT_MARK = ".laplaceconfidence-export"  # only folders with this file are ever replaced by an export
+EXPORTED_CLASSES = "classes.csv"
+
 _SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing", "dev"})
 _LAYOUT = "An image folder has one sub-folder per class with its images, such as cats/1.jpg and dogs/2.jpg."
 
@@ -64,7 +69,8 @@ def read_image_folder(folder: Path, options: ReadOptions) -> NoisyDataset:
         The folder.
     options : ReadOptions
         ``features`` has one row per image in the order of the paths; ``missing_label`` is the name of a
-        sub-folder of images without a label.
+        sub-folder of images without a label. The sub-folders of an exported folder have the classes that its
+        table states.
 
     Returns
     -------
@@ -78,16 +84,32 @@ def read_image_folder(folder: Path, options: ReadOptions) -> NoisyDataset:
     labeled = sorted(
         (path.relative_to(folder).as_posix(), label) for label, paths in images.items() for path in paths
     )
+    class_of = _exported_classes(folder)
     ids = [name for name, _ in labeled]
     root = folder.absolute()
     return NoisyDataset.from_arrays(
-        [label for _, label in labeled],
+        [class_of.get(label, label) for _, label in labeled],
         None if options.features is None else load_features(options.features),
         missing_label=options.missing_label,
         ids=ids,
         sources=[str(root / name) for name in ids],
         source_kind="image",
     )
+
+
+def _exported_classes(folder: Path) -> dict[str, str]:
+    """The classes of an exported folder by the names of their folders; empty for samples without a label."""
+    table = folder / EXPORTED_CLASSES
+    if not (folder / EXPORT_MARK).is_file() or not table.is_file():
+        return {}
+    try:
+        with table.open(encoding="utf-8-sig", newline="") as file:
+            return {unguarded(row["folder"]): unguarded(row["class"]) for row in csv.DictReader(file)}
+    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
+        raise DataFormatError(
+            f"{table} is not the table of folders and classes that export writes: {error}. "
+            "Remove it to use the names of the folders as classes."
+        ) from error
 
 
 @dataclass(slots=True)

@@ -17,13 +17,12 @@ import numpy as np
 
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.image_folder import EXPORT_MARK, EXPORTED_CLASSES
 from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 from laplaceconfidence.records.listed_files import file_within
 
-MARK = ".laplaceconfidence-export"  # only folders with this file are ever replaced
 UNLABELED = "_unlabelled"  # the spelling of the first release: folders out there have it
-CLASSES = "classes.csv"
 _LONGEST_NAME = 200  # bytes
 
 
@@ -48,7 +47,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
         raise RunFolderError(f"{folder} is a file or a link: choose another name.")
     if not any(folder.iterdir()):
         return
-    if not (folder / MARK).is_file():
+    if not (folder / EXPORT_MARK).is_file():
         raise RunFolderError(f"{folder} holds files that are not an export: choose another folder.")
     if not overwrite:
         raise RunFolderError(f"{folder} already holds an export: choose another folder, or use --overwrite.")
@@ -100,7 +99,9 @@ def write_image_folder(
     temporary.mkdir(parents=True)
     try:
         left_out = _fill(temporary, dataset, copy, data_folder)
-        (temporary / MARK).write_text("Written by laplaceconfidence export, which may replace this folder.\n")
+        (temporary / EXPORT_MARK).write_text(
+            "Written by laplaceconfidence export, which may replace this folder.\n"
+        )
         if folder.exists():
             shutil.rmtree(folder)
         temporary.rename(folder)
@@ -114,7 +115,7 @@ def _fill(folder: Path, dataset: NoisyDataset, copy: bool, data_folder: Path | N
     taken: set[str] = set()
     n_lost = n_outside = 0
     folders = folder_names(dataset.class_names)
-    _write_classes(folder / CLASSES, folders, dataset)
+    _write_classes(folder / EXPORTED_CLASSES, folders, dataset)
     for row, code in enumerate(dataset.labels.tolist()):
         source: Path | None = None
         if dataset.sources is not None:
