@@ -57,7 +57,7 @@ def make_audit(
         table["label"] = [names[code] for code in given]
         table["text"] = texts or [f"Text number {row}, <b>bold</b>" for row in range(N_SAMPLES)]
         table["price"] = [f"{row}.50 €" for row in range(N_SAMPLES)]
-        table.to_csv(source, index=False)
+        table.to_csv(source, index=False, lineterminator="\r\n")  # quotes a lone carriage return, too
         options = {"features": "emb_*"}
     elif kind == "parquet":
         source = data / "paths.parquet"

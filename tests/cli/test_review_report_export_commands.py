@@ -37,6 +37,23 @@ def test_an_export_says_where_it_is(run: Any, make_run: MakeRun, tmp_path: Path)
     assert (tmp_path / "fixed.trail.csv").is_file()
 
 
+def test_an_export_says_which_links_it_left_out(run: Any, make_run: MakeRun, tmp_path: Path) -> None:
+    made = make_run("folder")
+    link = sorted((tmp_path / "data").rglob("*.png"))[0]
+    link.rename(tmp_path / "outside.png")
+    link.symlink_to(tmp_path / "outside.png")
+    done = run("export", made.folder, "-o", "sorted")
+    assert done.exit_code == 0, done.stderr
+    assert "1 image left out: symbolic links out of the folder of the data" in done.stderr
+
+
+def test_an_export_says_how_many_cells_have_an_apostrophe(run: Any, make_run: MakeRun) -> None:
+    made = make_run("csv", texts=[f"={row}+1" for row in range(90)])
+    done = run("export", made.folder, "-o", "fixed.csv")
+    assert done.exit_code == 0, done.stderr
+    assert "90 cells written with an apostrophe in front" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["report", "review", "export"])
 def test_what_is_no_run_gets_a_message(run: Any, tmp_path: Path, command: str) -> None:
     for folder in (tmp_path / "missing", tmp_path):

@@ -1,5 +1,6 @@
 """Folders of images: which classes and ids they give, and what is said about those that give none."""
 
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from laplaceconfidence.data.image_files import decode_images
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError, LaplaceConfidenceWarning
 
@@ -121,3 +123,53 @@ def test_real_images_can_be_loaded_from_their_sources(tmp_path: Path) -> None:
     data = read_dataset(tmp_path)
     assert data.sources is not None
     assert load_images(data.sources.tolist()).tolist() == np.full((1, 4, 6, 3), 99).tolist()
+
+
+def test_what_is_left_out_is_counted_and_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(
+        tmp_path / "data",
+        "cat/1.jfif",
+        "cat/2.heic",
+        "cat/deep/3.HEIC",
+        "dog/4.png",
+        "dog/5.avif",
+        "dog/notes.txt",
+    )
+    touch(tmp_path / "data", "dog/locked/6.png", "locked/7.png")
+    touch(tmp_path / "elsewhere", "8.png")
+    (tmp_path / "data" / "cat" / "linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "data" / "cat" / "9.png").symlink_to(tmp_path / "nowhere.png")
+    scandir = os.scandir
+
+    def refuse_locked(path: Any) -> Any:  # permissions do not stop root
+        if Path(path).name == "locked":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse_locked)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        data = read_dataset(tmp_path / "data")
+    assert data.sample_ids.tolist() == ["cat/1.jfif", "dog/4.png"]
+    notes = [str(warning.message).removeprefix(f"{tmp_path / 'data'} has ") for warning in caught]
+    assert notes == [
+        "3 images in formats that are not supported (.avif: 1, .heic: 2; convert them to PNG or JPEG); "
+        "they are left out: cat/2.heic, cat/deep/3.HEIC, dog/5.avif.",
+        "2 sub-folders that cannot be read (check their permissions); they are left out: dog/locked, locked.",
+        "1 sub-folders that are symbolic links, which are not followed; they are left out: cat/linked.",
+        "1 symbolic links that lead to no file; they are left out: cat/9.png.",
+    ]
+
+
+def test_a_folder_of_other_formats_says_so(tmp_path: Path) -> None:
+    touch(tmp_path, "cat/1.heic", "dog/2.heic")
+    with pytest.raises(DataFormatError, match=r"no image in any of them .* \(\.heic: 2; convert"):
+        read_dataset(tmp_path)
+
+
+def test_jfif_is_jpeg(tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    Image.new("RGB", (4, 4), (200, 0, 0)).save(tmp_path / "cat" / "1.jfif", "JPEG")
+    decoded, bad = decode_images(read_dataset(tmp_path))
+    assert decoded.images is not None
+    assert not bad

@@ -52,6 +52,74 @@ def test_sixteen_bits_are_scaled_and_not_cut_off(tmp_path: Path) -> None:
     assert load_image(saved(tmp_path, deep))[0, :, 0].tolist() == [0, 1, 128, 255]
 
 
+RAMP = np.linspace(0, 1, 256)[None, :]
+
+
+def write_pgm(path: Path, values: np.ndarray) -> None:
+    path.write_bytes(b"P5\n%d 1\n65535\n" % values.shape[1] + values.astype(">u2").tobytes())
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("ramp.pgm", np.rint(RAMP * 65535).astype(np.uint16)),
+        ("ramp.png", np.rint(RAMP * 65535).astype(np.uint16)),
+        ("ramp.tif", np.rint(RAMP * 65535).astype(np.uint16)),
+        ("ramp.tif", np.rint(RAMP * 2e9 - 1e9).astype(np.int32)),
+        ("ramp.tif", RAMP.astype(np.float32)),
+        ("ramp.tif", (RAMP * 3000 - 1000).astype(np.float32)),
+    ],
+    ids=["16-bit PGM", "16-bit PNG", "16-bit TIFF", "32-bit TIFF", "float TIFF", "float TIFF of any range"],
+)
+def test_all_gray_levels_of_deep_images_are_kept(tmp_path: Path, name: str, values: np.ndarray) -> None:
+    if name.endswith(".pgm"):
+        write_pgm(tmp_path / name, values)
+    else:
+        saved(tmp_path, values, name)
+    assert load_image(tmp_path / name)[0, :, 0].tolist() == list(range(256))
+
+
+def test_deep_images_of_a_fixed_range_keep_their_brightness(tmp_path: Path) -> None:
+    dark = np.array([[0, 257 * 10, 257 * 20]], dtype=np.uint16)
+    write_pgm(tmp_path / "dark.pgm", dark)
+    for path in (tmp_path / "dark.pgm", saved(tmp_path, dark), saved(tmp_path, dark, "dark.tif")):
+        assert load_image(path)[0, :, 0].tolist() == [0, 10, 20]
+    floats = (dark / 65535).astype(np.float32)
+    assert load_image(saved(tmp_path, floats, "float.tif"))[0, :, 0].tolist() == [0, 10, 20]
+
+
+@pytest.mark.parametrize(
+    ("values", "gray"),
+    [
+        ([[np.nan, -5.0, 5.0, np.inf, -np.inf]], [0, 0, 255, 255, 0]),
+        ([[7.0, 7.0]], [0, 0]),
+        ([[np.nan, np.nan]], [0, 0]),
+    ],
+)
+def test_floats_that_cannot_be_scaled_are_black_or_white(
+    tmp_path: Path, values: list[list[float]], gray: list[int]
+) -> None:
+    path = saved(tmp_path, np.array(values, dtype=np.float32), "image.tif")
+    assert load_image(path)[0, :, 0].tolist() == gray
+
+
+def test_white_is_zero_where_the_file_says_so(tmp_path: Path) -> None:
+    path = saved(tmp_path, np.array([[0, 65535]], dtype=np.uint16), "image.tif")
+    black, white = (struct.pack("<HHIHH", 262, 3, 1, kind, 0) for kind in (1, 0))  # the meaning of zero
+    assert path.read_bytes().count(black) == 1
+    path.write_bytes(path.read_bytes().replace(black, white))
+    assert load_image(path)[0, :, 0].tolist() == [255, 0]
+
+
+def test_unsigned_integers_do_not_wrap(tmp_path: Path) -> None:
+    values = np.array([[0, 2**31, 2**32 - 1]], dtype=np.uint32)
+    path = saved(tmp_path, values.view(np.int32), "image.tif")
+    signed, unsigned = (struct.pack("<HHIHH", 339, 3, 1, kind, 0) for kind in (2, 1))  # the sample format
+    assert path.read_bytes().count(signed) == 1
+    path.write_bytes(path.read_bytes().replace(signed, unsigned))
+    assert load_image(tmp_path / "image.tif")[0, :, 0].tolist() == [0, 128, 255]
+
+
 def test_images_are_turned_upright(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # the camera was turned by 90 degrees

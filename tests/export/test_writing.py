@@ -1,5 +1,6 @@
 """Exports in every format, read back; originals untouched; nothing overwritten by accident."""
 
+import csv
 import hashlib
 import json
 import os
@@ -10,12 +11,15 @@ import pandas as pd
 import pytest
 from test_plan import reviewed
 
-from audited_runs import CLASS_NAMES, MakeRun
+from audited_runs import CLASS_NAMES, MakeRun, noisy_blobs
 from laplaceconfidence.auditing.issues import audit
+from laplaceconfidence.csv_files import unguarded
+from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError, RunFolderError
 from laplaceconfidence.export import plan_export, write_export
-from laplaceconfidence.export.image_folder import folder_name
+from laplaceconfidence.export.image_folder import folder_name, write_image_folder
+from laplaceconfidence.records import write_audit
 
 
 def fingerprint(folder: Path) -> dict[str, str]:
@@ -60,6 +64,42 @@ def test_a_csv_keeps_every_cell_that_was_not_corrected(make_run: MakeRun, tmp_pa
     exported.trail.unlink()
 
 
+def test_cells_with_line_breaks_and_formulas_come_back(make_run: MakeRun, tmp_path: Path) -> None:
+    texts = [f"{start}text {row}" for row, start in enumerate(["a\rb ", "=1+", "@", "'=", "\r\n"] * 18)]
+    run = make_run("csv", texts=texts)
+    with (run.folder / "issues.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == run.issues["id"].tolist()
+    assert not any(row["text"].startswith(("=", "@", "\r")) for row in rows)
+    (taken,) = reviewed(run, "suggestion")
+    plan = plan_export(run)
+    exported = write_export(plan, tmp_path / "corrected.csv")
+    assert exported.n_guarded_cells == 72
+    back = read_dataset(exported.path, features="emb_*")
+    assert back.sources is not None
+    assert back.sources.tolist() == plan.samples.sources.tolist()  # type: ignore[union-attr]
+    assert back.labels.tolist() == plan.codes.tolist()
+    assert back.labels[taken] != plan.samples.given[taken]
+
+
+def test_a_changed_label_is_written_as_its_class_is(tmp_path: Path) -> None:
+    features, given, _ = noisy_blobs()
+    table = pd.DataFrame(features, columns=["emb_0", "emb_1", "emb_2"])
+    table.insert(0, "label", [f"{code}.0" for code in given])
+    table.to_csv(tmp_path / "table.csv", index=False)
+    data = read_dataset(tmp_path / "table.csv", features="emb_*")
+    run = write_audit(
+        audit(data, estimator="laplace", n_neighbors=6, alpha=0.9),
+        tmp_path / "run",
+        source={"source": str(tmp_path / "table.csv"), "options": {"features": "emb_*"}},
+    )
+    plan = plan_export(run, policy="reviewed-then-confident", min_probability=0.4)
+    assert plan.count("changed") > 0
+    exported = write_export(plan, tmp_path / "corrected.csv")
+    labels = pd.read_csv(exported.path, dtype=str)["label"]
+    assert labels.tolist() == [f"{code}.0" for code in plan.codes]
+
+
 def test_jsonl_has_one_object_a_line(make_run: MakeRun, tmp_path: Path) -> None:
     run = make_run("csv")
     reviewed(run, "suggestion")
@@ -88,15 +128,35 @@ def test_images_are_sorted_anew_and_the_originals_stay(make_run: MakeRun, tmp_pa
     assert fingerprint(tmp_path / "data") == before
 
 
+@pytest.mark.parametrize("copy", [False, True])
+def test_links_that_leave_the_data_folder_are_left_out(make_run: MakeRun, tmp_path: Path, copy: bool) -> None:
+    run = make_run("folder")
+    photos = tmp_path / "data" / "photos"
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(b"not for others")
+    first, second, third = sorted(photos.rglob("*.png"))[:3]
+    for path, target in ((first, secret), (second, third)):
+        path.unlink()
+        path.symlink_to(target)
+    linked_folder = next(folder for folder in sorted(photos.iterdir()) if folder != first.parent)
+    n_moved = len(list(linked_folder.iterdir()))
+    linked_folder.rename(tmp_path / "elsewhere")
+    linked_folder.symlink_to(tmp_path / "elsewhere")
+    exported = write_export(plan_export(run), tmp_path / "sorted", copy=copy)
+    assert (exported.n_lost_files, exported.n_outside_files) == (0, 1 + n_moved)
+    files = [path for path in exported.path.rglob("*.png") if path.is_file()]
+    assert len(files) == exported.n_samples == 90 - 1 - n_moved
+    assert not any(path.samefile(secret) or path.read_bytes() == secret.read_bytes() for path in files)
+    (kept,) = exported.path.rglob(second.name)  # a link that stays in the folder
+    assert kept.read_bytes() == third.read_bytes()
+
+
 def test_digits_become_a_folder_of_images(make_run: MakeRun, tmp_path: Path) -> None:
     exported = write_export(plan_export(make_run("digits")), tmp_path / "sorted")
     assert len(list((exported.path / "7").glob("*.png"))) == 179
 
 
 def test_images_with_one_name_do_not_hide_each_other(make_run: MakeRun, tmp_path: Path) -> None:
-    from laplaceconfidence.data.dataset import NoisyDataset
-    from laplaceconfidence.export.image_folder import write_image_folder
-
     run = make_run("folder")
     photos = tmp_path / "data" / "photos"
     files = sorted(photos.rglob("*.png"))[:2]
@@ -123,6 +183,56 @@ def test_class_names_that_no_folder_may_have_are_written_otherwise(name: str, tm
 @pytest.mark.parametrize("name", ["cat", "猫 🐈", "class a", "it's"])
 def test_ordinary_class_names_stay(name: str) -> None:
     assert folder_name(name) == name
+
+
+def test_no_two_classes_share_a_folder(tmp_path: Path) -> None:
+    long = "x" * 190
+    classes = [
+        *(
+            long + "tail one",
+            long + "tail two",
+            "猫" * 70 + "a",
+            "猫" * 70 + "b",
+            "/" * 80 + "a",
+            "/" * 80 + "b",
+        ),
+        *(
+            "_unlabelled",
+            "_Unlabelled",
+            "cat",
+            "Cat",
+            "Cat-2",
+            "a/b",
+            "a%2Fb",
+            "caf\u00e9",
+            "cafe\u0301",
+            "=1+1",
+        ),
+    ]
+    images = np.zeros((len(classes) + 1, 2, 2, 3), dtype=np.uint8)
+    data = NoisyDataset.from_arrays([*classes, None], images=images)
+    write_image_folder(tmp_path / "out", data, copy=True)
+    with (tmp_path / "out" / "classes.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len({row["folder"].casefold() for row in rows}) == len(classes) + 1
+    class_of = {unguarded(row["folder"]): unguarded(row["class"]) for row in rows}
+    for sample, name in enumerate([*classes, ""]):
+        (file_path,) = (tmp_path / "out").glob(f"*/{sample}.png")
+        assert class_of[file_path.parent.name] == name
+        assert len(file_path.parent.name.encode()) <= 255
+    assert class_of["_unlabelled"] == ""
+    assert class_of["Cat"] == "Cat"
+    back = read_dataset(tmp_path / "out")
+    assert back.class_names == tuple(sorted(classes))
+    assert (back.labels == -1).sum() == 1
+
+
+def test_a_damaged_table_of_classes_is_refused(tmp_path: Path) -> None:
+    data = NoisyDataset.from_arrays(["a", "b"], images=np.zeros((2, 2, 2, 3), dtype=np.uint8))
+    write_image_folder(tmp_path / "out", data, copy=True)
+    (tmp_path / "out" / "classes.csv").write_text("other,table\n1,2\n")
+    with pytest.raises(DataFormatError, match="table of folders and classes"):
+        read_dataset(tmp_path / "out")
 
 
 def test_nothing_is_overwritten_by_accident(make_run: MakeRun, tmp_path: Path) -> None:
@@ -237,9 +347,6 @@ def test_lost_data_still_gives_the_labels(make_run: MakeRun, tmp_path: Path) -> 
 
 
 def test_missing_labels_can_be_filled(tmp_path: Path) -> None:
-    from audited_runs import noisy_blobs
-    from laplaceconfidence.records import write_audit
-
     features, given, true = noisy_blobs()
     labels = given.astype(float)
     labels[[4, 5]] = np.nan

@@ -13,9 +13,11 @@ import pytest
 
 from laplaceconfidence import NoisyDataset, audit, find_label_issues
 from laplaceconfidence.auditing.result import AuditResult
+from laplaceconfidence.auditing.verified import read_verified
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records import read_audit, write_audit
 from laplaceconfidence.records.evidence_table import top_classes
+from laplaceconfidence.records.review_sample import write_review_sample
 from laplaceconfidence.records.run_folder import check_place, new_run_folder
 
 FILES = {"audit.json", "issues.csv", "issues.parquet", "evidence.parquet"}
@@ -287,3 +289,15 @@ def test_tables_that_do_not_fit_their_record_are_refused(run_folder: Path) -> No
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(RunFolderError, match="damaged"):
         _ = read_audit(run_folder).issues
+
+
+def test_a_review_sample_with_formulas_as_ids_is_read_back(tmp_path: Path) -> None:
+    labels = ["=yes", "-no"] * 3
+    ids = ["=1+1", "@a", "'=b", "-5", "+x", "two\rlines"]
+    data = NoisyDataset.from_arrays(labels, ids=ids)
+    issues = pd.DataFrame({"id": ids, "given_label": labels})
+    write_review_sample(tmp_path, issues, np.arange(6))
+    table = pd.read_csv(tmp_path / "review_sample.csv", dtype=str, keep_default_na=False)
+    table["verified_label"] = table["given_label"]
+    table.to_csv(tmp_path / "filled.csv", index=False, lineterminator="\r\n")
+    assert read_verified(tmp_path / "filled.csv", data).labels == dict(zip(ids, labels, strict=True))

@@ -10,7 +10,7 @@ from review_page import OpenPage
 
 from audited_runs import MakeRun
 from laplaceconfidence.exceptions import InvalidInputError
-from laplaceconfidence.records.thumbnails import file_within
+from laplaceconfidence.records.listed_files import file_within
 from laplaceconfidence.review.guard import Access, is_loopback
 from laplaceconfidence.review.serving import listening_socket
 

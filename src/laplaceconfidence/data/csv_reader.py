@@ -7,6 +7,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from laplaceconfidence.csv_files import unguarded, unguarded_cells
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.frame_reader import FrameTable, refuse_repeated_columns
 from laplaceconfidence.data.label_files import GAPS_AMONG_NUMBERS, parse_labels
@@ -78,7 +79,7 @@ def _frame(path: Path, options: ReadOptions) -> pd.DataFrame:
             warnings.simplefilter("error", pd.errors.ParserWarning)
             heading = pd.read_csv(path, header=None, nrows=1, dtype=str, **layout)
             names = [name for name in heading.iloc[0].tolist() if name]
-            text_columns = _text_columns(names, options)
+            text_columns = [name for name in names if unguarded(name) in _text_column_names(options)]
             gaps = {name: ["", *GAPS_AMONG_NUMBERS] for name in names if name not in text_columns}
             frame: pd.DataFrame = pd.read_csv(
                 path, dtype=dict.fromkeys(text_columns, str), na_values=gaps, low_memory=False, **layout
@@ -88,14 +89,14 @@ def _frame(path: Path, options: ReadOptions) -> pd.DataFrame:
             f"{path} cannot be read as a table in UTF-8 with a heading: {error}. "
             "Check that it is complete and that every row has as many cells as the heading."
         ) from error
-    refuse_repeated_columns(names, str(path))
-    return frame
+    refuse_repeated_columns([unguarded(name) for name in names], str(path))
+    return unguarded_cells(frame)
 
 
-def _text_columns(names: list[str], options: ReadOptions) -> list[str]:
-    """Columns to read as text, without conversion: '007' is an id, 'None' may be a class."""
+def _text_column_names(options: ReadOptions) -> set[str | None]:
+    """Names of the columns to read as text, without conversion: '007' is an id, 'None' may be a class."""
     wanted: set[str | None] = set()
     for parameter in ("label", "id", "text", "path", "true_label"):
         requested = getattr(options, parameter)
         wanted.update(USUAL_NAMES[parameter] if requested is None else (requested,))
-    return [name for name in names if name in wanted]
+    return wanted

@@ -19,9 +19,14 @@ MAX_PIXELS = 64_000_000
 # Common formats only. Pillow supports more, some of which run other programs.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 
+_TIFF_BITS, _TIFF_PHOTOMETRIC, _TIFF_SAMPLE_FORMAT, _UNSIGNED = 258, 262, 339, 1
+
 
 def load_image(path: str | Path | BinaryIO, size: int | tuple[int, int] | None = None) -> ByteImages:
     """Decode an image file; the orientation stored in the file is applied.
+
+    Gray values of 16 bits are scaled from their full range to 8 bits, and so are floats from 0 to 1. Other
+    floats and 32-bit integers are scaled from the smallest to the largest value of the image.
 
     Parameters
     ----------
@@ -108,8 +113,8 @@ def _decoded(path: str | Path | BinaryIO, longest: int | None = None) -> Any:
             if longest is not None:
                 image.draft("RGB", (longest, longest))  # JPEG can be decoded at 1/2, 1/4 or 1/8 of its size
             upright: Any = ImageOps.exif_transpose(image)
-            if upright.mode.startswith("I;16"):  # Pillow would clip 16 bits at 255 instead of scaling
-                upright = Image.fromarray((np.asarray(upright) >> 8).astype(np.uint8))
+            if upright.mode.startswith(("I", "F")):  # Pillow would clip the values at 255 instead of scaling
+                upright = Image.fromarray(_scaled_to_bytes(image, np.asarray(upright)))
             return upright.convert("RGB")
     except Image.DecompressionBombError as error:
         raise DataFormatError(f"The image {path} is too large to be decoded: {error}") from error
@@ -117,6 +122,31 @@ def _decoded(path: str | Path | BinaryIO, longest: int | None = None) -> Any:
         raise DataFormatError(
             f"The image {path} cannot be decoded: {error}. Replace or remove the file."
         ) from error
+
+
+def _scaled_to_bytes(image: Any, values: NDArray[Any]) -> ByteImages:
+    """Gray values of more than 8 bits as bytes.
+
+    16 bits (12 in some TIFF files) have a fixed range, which is scaled to 0..255, and so have floats if all
+    are from 0 to 1. Other floats, 32-bit and signed integers have none: the range of the image is scaled.
+    """
+    tags = getattr(image, "tag_v2", {})  # of TIFF files only
+    bits, sample_format = tags.get(_TIFF_BITS, (16,))[0], tags.get(_TIFF_SAMPLE_FORMAT, (1,))[0]
+    if image.mode.startswith("I;16") or (image.mode == "I" and image.format != "TIFF"):
+        top = 2**bits - 1
+        gray = (np.clip(values, 0, top).astype(np.uint32) * 255 + top // 2) // top
+    else:
+        if values.dtype == np.int32 and bits == 32 and sample_format == _UNSIGNED:
+            values = values.view(np.uint32)
+        finite = values[np.isfinite(values)]
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+        if image.mode == "F" and low >= 0 and high <= 1:
+            low, high = 0.0, 1.0
+        whole = np.nan_to_num(values.astype(np.float64), nan=low, posinf=high, neginf=low)
+        gray = np.rint((whole - low) / (high - low or 1.0) * 255)
+    if tags.get(_TIFF_PHOTOMETRIC) == 0:  # white is zero; Pillow inverts 8 bits only
+        gray = 255 - gray
+    return np.asarray(gray, dtype=np.uint8)
 
 
 def load_images(paths: Sequence[str | Path], size: int | tuple[int, int] | None = None) -> ByteImages:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 
+from laplaceconfidence.csv_files import csv_text
 from laplaceconfidence.evaluation.tables import Table
 
 _LATEX = {
@@ -42,20 +41,20 @@ def as_markdown(tables: Sequence[Table]) -> str:
 
 def as_csv(tables: Sequence[Table]) -> str:
     """One line per metric, contender and noise, with unrounded numbers."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(
-        ("task", "metric", "contender", "noise", "seeds", "mean", "standard_deviation", "is_best")
-    )
-    for table in tables:
-        for contender in table.contenders:
-            for noise in table.noises:
-                if (found := table.at(contender, noise)) is not None:
-                    deviation = "" if found.deviation is None else repr(found.deviation)
-                    best = table.is_best(contender, noise)
-                    where = (table.task, table.metric.name, contender, noise.text)
-                    writer.writerow((*where, found.n, repr(found.mean), deviation, str(best).lower()))
-    return buffer.getvalue()
+    import pandas as pd
+
+    columns = ("task", "metric", "contender", "noise", "seeds", "mean", "standard_deviation", "is_best")
+    rows = [
+        (
+            *(table.task, table.metric.name, contender, noise.text, found.n, found.mean, found.deviation),
+            str(table.is_best(contender, noise)).lower(),
+        )
+        for table in tables
+        for contender in table.contenders
+        for noise in table.noises
+        if (found := table.at(contender, noise)) is not None
+    ]
+    return csv_text(pd.DataFrame(rows, columns=list(columns)))
 
 
 def as_latex(tables: Sequence[Table]) -> str:

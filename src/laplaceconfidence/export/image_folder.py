@@ -1,19 +1,27 @@
-"""A corrected data set as a folder of images, one subfolder per class."""
+"""A corrected data set as a folder of images: one subfolder per class, and a table of their names."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import secrets
 import shutil
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
-from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
+import numpy as np
 
-MARK = ".laplaceconfidence-export"  # only folders with this file are ever replaced
+from laplaceconfidence.csv_files import write_csv
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.image_folder import EXPORT_MARK, EXPORTED_CLASSES
+from laplaceconfidence.data.labels import MISSING, encodable
+from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
+from laplaceconfidence.records.listed_files import file_within
+
 UNLABELED = "_unlabelled"  # the spelling of the first release: folders out there have it
 _LONGEST_NAME = 200  # bytes
 
@@ -39,13 +47,31 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
         raise RunFolderError(f"{folder} is a file or a link: choose another name.")
     if not any(folder.iterdir()):
         return
-    if not (folder / MARK).is_file():
+    if not (folder / EXPORT_MARK).is_file():
         raise RunFolderError(f"{folder} holds files that are not an export: choose another folder.")
     if not overwrite:
         raise RunFolderError(f"{folder} already holds an export: choose another folder, or use --overwrite.")
 
 
-def write_image_folder(folder: Path, dataset: NoisyDataset, *, copy: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Images that an exported folder does not have.
+
+    Parameters
+    ----------
+    n_lost : int
+        Images whose file does not exist.
+    n_outside : int
+        Images that are links out of the folder of the data.
+    """
+
+    n_lost: int = 0
+    n_outside: int = 0
+
+
+def write_image_folder(
+    folder: Path, dataset: NoisyDataset, *, copy: bool, data_folder: Path | None = None
+) -> LeftOut:
     """Write all images, sorted into folders by label.
 
     Parameters
@@ -57,11 +83,12 @@ def write_image_folder(folder: Path, dataset: NoisyDataset, *, copy: bool) -> in
     copy : bool
         Whether files are copied. Otherwise they are linked: by a hard link where the file system allows it,
         else by a symbolic one.
+    data_folder : pathlib.Path, optional
+        The folder of the data, as in ``file_within``: images that are links out of it are left out.
 
     Returns
     -------
-    int
-        How many image files could not be found.
+    LeftOut
     """
     if dataset.images is None and dataset.source_kind != "image":
         raise InvalidInputError(
@@ -71,39 +98,72 @@ def write_image_folder(folder: Path, dataset: NoisyDataset, *, copy: bool) -> in
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
     temporary.mkdir(parents=True)
     try:
-        n_lost = _fill(temporary, dataset, copy)
-        (temporary / MARK).write_text("Written by laplaceconfidence export, which may replace this folder.\n")
+        left_out = _fill(temporary, dataset, copy, data_folder)
+        (temporary / EXPORT_MARK).write_text(
+            "Written by laplaceconfidence export, which may replace this folder.\n"
+        )
         if folder.exists():
             shutil.rmtree(folder)
         temporary.rename(folder)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    return n_lost
+    return left_out
 
 
-def _fill(folder: Path, dataset: NoisyDataset, copy: bool) -> int:
+def _fill(folder: Path, dataset: NoisyDataset, copy: bool, data_folder: Path | None) -> LeftOut:
     taken: set[str] = set()
-    n_lost = 0
+    n_lost = n_outside = 0
+    folders = folder_names(dataset.class_names)
+    _write_classes(folder / EXPORTED_CLASSES, folders, dataset)
     for row, code in enumerate(dataset.labels.tolist()):
-        label = UNLABELED if code == MISSING else folder_name(dataset.class_names[code])
+        source: Path | None = None
+        if dataset.sources is not None:
+            source = file_within(dataset.sources[row], data_folder)
+            if source is None:
+                is_there = Path(dataset.sources[row]).is_file()
+                n_outside, n_lost = n_outside + is_there, n_lost + (not is_there)
+                continue
+        label = UNLABELED if code == MISSING else folders[code]
         target = folder / label / _free_name(label, _file_name(dataset, row), taken)
         target.parent.mkdir(exist_ok=True)
-        if dataset.sources is None:
+        if source is None:
             _write_png(target, dataset, row)
-            continue
-        source = Path(dataset.sources[row])
-        if not source.is_file():
-            n_lost += 1
         elif copy:
             shutil.copy2(source, target)
         else:
             _link(source, target)
-    return n_lost
+    return LeftOut(n_lost, n_outside)
+
+
+def folder_names(class_names: Sequence[str]) -> list[str]:
+    """Return the names of the folders of classes, all of them different.
+
+    Parameters
+    ----------
+    class_names : sequence of str
+        Names of the classes.
+
+    Returns
+    -------
+    list of str
+        Different also for file systems that ignore case or accept one Unicode form only, and none of them the
+        folder of the samples without a label.
+    """
+    taken = {_as_compared(UNLABELED)}
+    names = []
+    for class_name in class_names:
+        base = name = folder_name(class_name)
+        number = 2
+        while _as_compared(name) in taken:
+            name, number = f"{base}-{number}", number + 1
+        taken.add(_as_compared(name))
+        names.append(name)
+    return names
 
 
 def folder_name(class_name: str) -> str:
-    """Return the name of the folder of a class.
+    """Return a name for the folder of a class.
 
     Parameters
     ----------
@@ -113,14 +173,38 @@ def folder_name(class_name: str) -> str:
     Returns
     -------
     str
-        The same name where that is possible, else percent-encoded.
+        The same name where that is possible, else percent-encoded; long names are cut, with a digest of the
+        whole name at the end.
     """
-    encoded = class_name.encode()
-    plain = class_name.isprintable() and class_name.strip() == class_name and not class_name.startswith(".")
-    if plain and 0 < len(encoded) <= _LONGEST_NAME and not set(class_name) & set('/\\:*?"<>|%'):
-        return class_name
-    quoted = quote(class_name[:60], safe=" ").replace(".", "%2E") or "%"
-    return quoted[:_LONGEST_NAME]
+    is_plain = (
+        class_name.isprintable() and class_name.strip() == class_name and not class_name.startswith(".")
+    )
+    name = class_name
+    if not is_plain or not class_name or set(class_name) & set('/\\:*?"<>|%'):
+        name = quote(class_name, safe=" ", errors="backslashreplace").replace(".", "%2E") or "%"
+    encoded = name.encode()
+    if len(encoded) <= _LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(class_name.encode(errors="backslashreplace")).hexdigest()[:16]
+    return f"{encoded[: _LONGEST_NAME - 20].decode(errors='ignore')}-{digest}"
+
+
+def _as_compared(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _write_classes(path: Path, folders: list[str], dataset: NoisyDataset) -> None:
+    """The table that maps folders to classes; samples without a label have a folder and no class."""
+    import pandas as pd
+
+    has_gaps = bool((dataset.labels == MISSING).any())
+    table = pd.DataFrame(
+        {
+            "folder": [*folders, *[UNLABELED] * has_gaps],
+            "class": [*encodable(np.array(dataset.class_names, dtype=object)), *[""] * has_gaps],
+        }
+    )
+    write_csv(path, table)
 
 
 def _file_name(dataset: NoisyDataset, row: int) -> str:
@@ -140,13 +224,12 @@ def _free_name(label: str, name: str, taken: set[str]) -> str:
 
 
 def _link(source: Path, target: Path) -> None:
-    real = source.resolve()
     try:
-        target.hardlink_to(real)
+        target.hardlink_to(source)
     except OSError as error:
         if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES):
             raise
-        target.symlink_to(real)
+        target.symlink_to(source)
 
 
 def _write_png(target: Path, dataset: NoisyDataset, row: int) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import BoolArray
+from laplaceconfidence.csv_files import unguarded_cells, write_csv
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.read_options import Names
@@ -24,7 +27,7 @@ CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
-def write_csv(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
+def write_csv_table(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> int:
     """Write the table the data came from with its label column corrected, or a new table for other data.
 
     Parameters
@@ -37,6 +40,11 @@ def write_csv(path: Path, original: Original, corrected: NoisyDataset, is_kept: 
         The same with the new labels.
     is_kept : ndarray of bool of shape (n,)
         Which samples are written.
+
+    Returns
+    -------
+    int
+        Number of cells that were written with an apostrophe in front, as a spreadsheet would evaluate them.
     """
     separator = "\t" if ".tsv" in path.name.lower() else ","
     if original.path is not None and original.path.name.lower().endswith(CSV_SUFFIXES):
@@ -50,8 +58,7 @@ def write_csv(path: Path, original: Original, corrected: NoisyDataset, is_kept: 
             width = len(str(kept.features.shape[1] - 1))
             names = [f"feature_{number:0{width}d}" for number in range(kept.features.shape[1])]
             frame = pd.concat([frame, pd.DataFrame(kept.features, columns=names)], axis=1)
-    with replacing(path) as temporary:
-        frame.to_csv(temporary, index=False, sep=separator)
+    return write_csv(path, frame, separator=separator)
 
 
 def write_parquet(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
@@ -135,20 +142,38 @@ def _corrected_csv(original: Original, corrected: NoisyDataset) -> pd.DataFrame:
 
     assert original.path is not None
     separator = "\t" if ".tsv" in original.path.name.lower() else ","
-    frame: pd.DataFrame = pd.read_csv(
-        original.path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False
+    frame = unguarded_cells(
+        pd.read_csv(
+            original.path,
+            sep=separator,
+            dtype=str,
+            keep_default_na=False,
+            encoding="utf-8-sig",
+            index_col=False,
+        )
     )
     label, path = _columns(original, list(frame.columns))
     changed = np.flatnonzero(corrected.labels != original.dataset.labels)
-    values = corrected.class_values
     texts = frame[label].to_numpy(dtype=object)
-    texts[changed] = [
-        "" if code == MISSING else str(values[code]) for code in corrected.labels[changed].tolist()
-    ]
+    written = _classes_as_written(original.dataset, texts)
+    texts[changed] = ["" if code == MISSING else written[code] for code in corrected.labels[changed].tolist()]
     frame[label] = texts
     if path is not None:  # relative paths would not be found from another folder
         frame[path] = original.dataset.sources
     return frame
+
+
+def _classes_as_written(dataset: NoisyDataset, texts: NDArray[Any]) -> list[str]:
+    """Every class as most of its labels are written in the file, such as "2.0" for 2."""
+    writings: list[Counter[str]] = [Counter() for _ in dataset.class_names]
+    for code, text in zip(dataset.labels.tolist(), texts.tolist(), strict=True):
+        if code != MISSING:
+            writings[code][text] += 1
+    is_decimal = dataset.given is not None and dataset.given.given.dtype.kind == "f"
+    return [
+        counts.most_common(1)[0][0] if counts else str(float(value) if is_decimal else value)
+        for counts, value in zip(writings, dataset.class_values.tolist(), strict=True)
+    ]
 
 
 def _corrected_parquet(original: Original, corrected: NoisyDataset) -> pa.Table:

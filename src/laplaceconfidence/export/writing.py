@@ -10,20 +10,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
+from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.exceptions import RunFolderError
-from laplaceconfidence.export.image_folder import check_folder, write_image_folder
+from laplaceconfidence.export.image_folder import LeftOut, check_folder, write_image_folder
 from laplaceconfidence.export.original import Original, original_of
 from laplaceconfidence.export.plan import ExportPlan
 from laplaceconfidence.export.protected import refuse_originals
 from laplaceconfidence.export.tables import (
     CSV_SUFFIXES,
     PARQUET_SUFFIXES,
-    write_csv,
+    write_csv_table,
     write_jsonl,
     write_parquet,
 )
-from laplaceconfidence.files import replace_folder, replacing, restore_folder
+from laplaceconfidence.files import replace_folder, restore_folder
 from laplaceconfidence.records.data_archive import write_archive
+from laplaceconfidence.records.listed_files import data_folder
 from laplaceconfidence.validation import check_choice, must_be
 
 Format = Literal["csv", "parquet", "npz", "jsonl", "folder"]
@@ -52,6 +54,11 @@ class Exported:
         Samples of the corrected data set.
     n_lost_files : int
         Listed images that could not be found.
+    n_outside_files : int
+        Listed images that are links out of the folder of the data, which are not followed.
+    n_guarded_cells : int
+        Cells of a CSV file that were written with an apostrophe in front, as a spreadsheet would evaluate
+        them.
     lost : str or None
         Why the data itself could not be read, so that the export has no features.
     """
@@ -61,6 +68,8 @@ class Exported:
     format: Format
     n_samples: int
     n_lost_files: int
+    n_outside_files: int
+    n_guarded_cells: int
     lost: str | None
 
 
@@ -101,18 +110,31 @@ def write_export(
     refuse_originals(plan.samples, path, trail, is_folder=chosen == "folder")
     _check_free(path, trail, chosen, overwrite)
     corrected = original.dataset.with_labels(plan.codes)
-    n_lost = 0
+    left_out, n_guarded = LeftOut(), 0
     with _published_together(path, trail) as (data_file, trail_file):
         if chosen == "folder":
-            n_lost = write_image_folder(data_file, corrected.subset(plan.is_kept), copy=copy)
+            kept = corrected.subset(plan.is_kept)
+            left_out = write_image_folder(
+                data_file, kept, copy=copy, data_folder=data_folder(plan.samples.run)
+            )
         elif chosen == "npz":
             write_archive(data_file, replace(corrected.subset(plan.is_kept), true_labels=None))
+        elif chosen == "csv":
+            n_guarded = write_csv_table(data_file, original, corrected, plan.is_kept)
         else:
-            writer = {"csv": write_csv, "parquet": write_parquet, "jsonl": write_jsonl}[chosen]
+            writer = {"parquet": write_parquet, "jsonl": write_jsonl}[chosen]
             writer(data_file, original, corrected, plan.is_kept)
-        with replacing(trail_file) as temporary:
-            plan.trail.to_csv(temporary, index=False)
-    return Exported(path, trail, chosen, int(plan.is_kept.sum()), n_lost, original.lost)
+        write_csv(trail_file, plan.trail)
+    return Exported(
+        path=path,
+        trail=trail,
+        format=chosen,
+        n_samples=int(plan.is_kept.sum()) - left_out.n_lost - left_out.n_outside,
+        n_lost_files=left_out.n_lost,
+        n_outside_files=left_out.n_outside,
+        n_guarded_cells=n_guarded,
+        lost=original.lost,
+    )
 
 
 def trail_path(path: Path) -> Path:

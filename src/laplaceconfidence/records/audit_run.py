@@ -20,6 +20,7 @@ import numpy as np
 from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.auditing.diagnostics import fit_diagnostics
 from laplaceconfidence.auditing.result import AuditResult
+from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.files import replacing, write_json
@@ -214,8 +215,7 @@ def write_audit(
         record = replace(record, files=(*record.files, PICTURES, PICTURE_ROWS))
     with new_run_folder(folder, overwrite=overwrite) as temporary:
         table = result.table.reset_index()
-        with replacing(temporary / "issues.csv") as path:
-            table.to_csv(path, index=False)
+        write_csv(temporary / "issues.csv", table)
         with replacing(temporary / "issues.parquet") as path:
             table.to_parquet(path, index=False)
         with replacing(temporary / "evidence.parquet") as path:

@@ -10,7 +10,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.auditing.verified import ID, VERIFIED_LABEL, labeled_rows_at_random
-from laplaceconfidence.files import replacing
+from laplaceconfidence.csv_files import write_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,9 +34,7 @@ def write_review_sample(folder: Path, issues: pd.DataFrame, rows: IntArray) -> N
     sample = issues.loc[rows, [ID, *look_at, "given_label"]]
     sample.insert(1, "row", rows)
     sample[VERIFIED_LABEL] = ""
-    with replacing(folder / REVIEW_SAMPLE) as path:
-        # Without this mark, spreadsheets assume another encoding, and save in it.
-        sample.to_csv(path, index=False, encoding="utf-8-sig")
+    write_csv(folder / REVIEW_SAMPLE, sample, mark=True)
 
 
 def is_filled_in(path: Path) -> bool:

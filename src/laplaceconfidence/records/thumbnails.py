@@ -7,13 +7,12 @@ returned was decoded and encoded again, never the bytes of a file.
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 
 from laplaceconfidence.data.picture_encoding import EncodedPicture, encode_picture, encode_picture_file
 from laplaceconfidence.files import replacing
-from laplaceconfidence.records.audit_run import AuditRun
+from laplaceconfidence.records.listed_files import data_folder, file_within
 from laplaceconfidence.records.sample_arrays import SampleArrays
 
 CACHE = "thumbnails"
@@ -85,7 +84,7 @@ class Thumbnails:
         sources = self._samples.sources
         if sources is None or self._samples.run.record.source_kind != "image" or not sources[row]:
             return None
-        return file_within(Path(os.path.normpath(sources[row])), self._root)
+        return file_within(sources[row], self._root)
 
     def n_lost(self) -> int:
         """Count the listed image files that do not exist.
@@ -104,49 +103,6 @@ class Thumbnails:
             return None
         changed = path.stat().st_mtime_ns
         return self._cache / f"{row}-{longest}-{changed:x}"
-
-
-def data_folder(run: AuditRun) -> Path | None:
-    """Return the folder that the data of a run came from.
-
-    Parameters
-    ----------
-    run : AuditRun
-        The audit.
-
-    Returns
-    -------
-    pathlib.Path or None
-        None if it is not known.
-    """
-    source = run.record.source.get("source")
-    if not isinstance(source, str) or not Path(source).is_absolute():
-        return None
-    return Path(source) if Path(source).is_dir() else Path(source).parent
-
-
-def file_within(path: Path, root: Path | None) -> Path | None:
-    """Resolve a path, if it is a regular file below a folder.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The path.
-    root : pathlib.Path or None
-        The folder; that of the file itself where it is None or does not contain the path.
-
-    Returns
-    -------
-    pathlib.Path or None
-        The path without links; None where there is no such file, or a link leads out of the folder.
-    """
-    base = root if root is not None and path.is_relative_to(root) else path.parent
-    try:
-        real = path.resolve(strict=True)
-        is_regular = stat.S_ISREG(real.stat().st_mode)
-        return real if is_regular and real.is_relative_to(base.resolve()) else None
-    except (OSError, RuntimeError, ValueError):  # missing, a cycle of links, or an invalid name
-        return None
 
 
 def _read(path: Path) -> EncodedPicture | None:

@@ -109,16 +109,26 @@ def _show(plan: ExportPlan) -> None:
 
 def _show_files(exported: Exported) -> None:
     if exported.lost is not None:
-        notices().print(
-            Text.assemble(("Note: ", "bold yellow"), f"no features were exported: {exported.lost}"),
-            soft_wrap=True,
+        _note(f"no features were exported: {exported.lost}")
+    if exported.n_guarded_cells:
+        guarded = counted(exported.n_guarded_cells, "cell")
+        _note(
+            f"{guarded} written with an apostrophe in front, because a spreadsheet would evaluate them as "
+            "formulas. This program removes it when it reads the file; for others, export Parquet."
         )
     if exported.n_lost_files:
         lost = counted(exported.n_lost_files, "image")
-        notices().print(
-            Text.assemble(("Note: ", "bold yellow"), f"{lost} left out because the file was not found."),
-            soft_wrap=True,
+        _note(f"{lost} left out because the file was not found.")
+    if exported.n_outside_files:
+        outside = counted(exported.n_outside_files, "image")
+        _note(
+            f"{outside} left out: symbolic links out of the folder of the data are not followed. Audit the "
+            "folder that holds the files, or replace the links with copies."
         )
     console = output()
     console.print(Text.assemble("Written: ", (str(exported.path), "bold")), soft_wrap=True)
     console.print(Text.assemble("  trail: ", (str(exported.trail), "bold")), soft_wrap=True)
+
+
+def _note(text: str) -> None:
+    notices().print(Text.assemble(("Note: ", "bold yellow"), text), soft_wrap=True)
