@@ -42,6 +42,13 @@ class NoisyDataset:
         Codes of the true labels, -1 where unknown.
     given : EncodedLabels or None, default=None
         How the labels were written; ``from_arrays`` sets it.
+    feature_columns : tuple of str or None, default=None
+        Columns of a table that the features were read from.
+    feature_scaling : ndarray of shape (2, d) or None, default=None
+        Means and standard deviations, where columns are on so different scales that ``comparable`` has to
+        standardize them.
+    feature_advice : str or None, default=None
+        Which columns could be named as features, where a table has none that are clearly features.
 
     Examples
     --------
@@ -60,6 +67,9 @@ class NoisyDataset:
     source_kind: SourceKind | None = None
     true_labels: IntArray | None = None
     given: EncodedLabels | None = None
+    feature_columns: tuple[str, ...] | None = None
+    feature_scaling: FloatArray | None = None
+    feature_advice: str | None = None
 
     def __post_init__(self) -> None:
         n = len(self.labels)
@@ -207,7 +217,26 @@ class NoisyDataset:
         -------
         NoisyDataset
         """
-        return replace(self, features=check_features(features))
+        return replace(self, features=check_features(features), feature_columns=None, feature_scaling=None)
+
+    def comparable(self, features: FloatArray) -> FloatArray:
+        """Return features so that their distances are meaningful: standardized where scales differ much.
+
+        Parameters
+        ----------
+        features : ndarray of shape (m, d)
+            Features of this data set, or of another one with the same columns.
+
+        Returns
+        -------
+        ndarray of shape (m, d)
+            The features themselves unless ``feature_scaling`` is set.
+        """
+        if self.feature_scaling is None:
+            return features
+        means, deviations = self.feature_scaling
+        standardized: FloatArray = ((features - means) / deviations).astype(features.dtype, copy=False)
+        return standardized
 
     def with_labels(self, labels: IntArray) -> NoisyDataset:
         """Return the data set with other labels, such as noisy or corrected ones.
