@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import ByteImages, FloatArray, IntArray, StrArray, to_numpy
+from laplaceconfidence.data.label_notes import warn_about_placeholders, warn_about_similar_names
 from laplaceconfidence.data.labels import MISSING, EncodedLabels, distinct_labels, encode_labels
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import check_features, check_same_length, must_be
@@ -146,6 +147,7 @@ class NoisyDataset:
         >>> data.class_names, data.labels.tolist()
         (('cat', 'dog'), [0, -1, 1])
         """
+        has_classes = classes is not None or class_names is not None
         names = None if class_names is None else tuple(str(name) for name in to_numpy(class_names).tolist())
         if names is not None:
             if classes is not None:
@@ -156,6 +158,9 @@ class NoisyDataset:
             columns = (("labels", labels), ("true_labels", true_labels))
             classes = distinct_labels(*columns, missing_label=missing_label)
         given = encode_labels(labels, classes=classes, missing_label=missing_label)
+        if not has_classes:
+            warn_about_placeholders(given)
+        warn_about_similar_names(given.class_names if names is None else names)
         truth = None
         if true_labels is not None:
             truth = encode_labels(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -20,6 +21,7 @@ from laplaceconfidence.data.feature_columns import (
     scaling_of,
 )
 from laplaceconfidence.data.read_options import USUAL_NAMES, Names, ReadOptions
+from laplaceconfidence.exceptions import LaplaceConfidenceWarning
 from laplaceconfidence.validation import must_be
 
 ColumnKind = Literal["number", "list", "other"]
@@ -249,8 +251,17 @@ def _ids(table: SourceTable, names: Names, options: ReadOptions) -> list[str | N
     if column is None:
         return table.row_names
     ids = table.texts(column)
-    if options.id is None and (None in ids or len(set(ids)) < len(ids)):
-        return table.row_names  # named 'id', but does not identify the rows
+    n_without = ids.count(None)
+    n_repeated = len(ids) - n_without - len(set(ids) - {None})
+    if options.id is None and (n_without or n_repeated):
+        warnings.warn(
+            f"The column {column!r} of {table.origin} does not identify the samples ({n_repeated:,} of its "
+            f"{len(ids):,} cells repeat an earlier one, {n_without:,} are empty) and is not used as the id. "
+            "Name another column with --id, or make these different.",
+            LaplaceConfidenceWarning,
+            stacklevel=2,
+        )
+        return table.row_names
     if None in ids:
         raise must_be("id", "a column with an id in every row", f"{column!r}, empty in row {ids.index(None)}")
     return ids
