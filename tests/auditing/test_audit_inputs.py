@@ -30,7 +30,7 @@ def test_every_kind_of_data_gives_the_same_audit() -> None:
     for result in (
         audit(table, label="mood", features=["emb_0", "emb_1", "emb_2"], **SETTINGS),
         audit(table, label="mood", features="emb_*", **SETTINGS),
-        audit(pa.Table.from_pandas(table), label="mood", **SETTINGS),
+        audit(pa.Table.from_pandas(table), label="mood", features="emb_*", **SETTINGS),
         audit(columns, label="mood", features="X", **SETTINGS),
         audit((features, table["mood"]), **SETTINGS),
         audit(Pairs(features, table), **SETTINGS),
@@ -79,15 +79,15 @@ def test_options_of_the_reader_are_refused_for_a_data_set() -> None:
 
 def test_settings_of_the_estimator_are_no_options_of_the_reader() -> None:
     with pytest.raises(InvalidInputError, match="'no_such_setting' parameter must be left out for 'laplace'"):
-        audit(frame(), label="mood", estimator="laplace", no_such_setting=3)
+        audit(frame(), label="mood", features="emb_*", estimator="laplace", no_such_setting=3)
 
 
 def test_stages_are_logged_on_request(caplog: pytest.LogCaptureFixture) -> None:
     features, given, _ = noisy_blobs()
     find_label_issues(given, features, **SETTINGS)
-    audit(frame(), label="mood", **SETTINGS)
+    audit(frame(), label="mood", features="emb_*", **SETTINGS)
     assert caplog.records == []
-    audit(frame(), label="mood", verbose=1, **SETTINGS)
+    audit(frame(), label="mood", features="emb_*", verbose=1, **SETTINGS)
     lines = [record.getMessage() for record in caplog.records]
     assert lines[:2] == ["reading ...", lines[1]]
     assert lines[1].startswith("reading: ")

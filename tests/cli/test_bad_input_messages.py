@@ -70,6 +70,7 @@ def file_in_the_way(folder: Path) -> None:
 
 
 Case = tuple[Callable[[Path], object], str, list[str]]
+TABLE = "audit d.csv --features a --features b"
 ARCHIVE = "audit d.npz"
 CASES: dict[str, Case] = {
     "nan": (
@@ -104,7 +105,7 @@ CASES: dict[str, Case] = {
         ARCHIVE,
         ["'labels'", "two classes", "[7]"],
     ),
-    "no labels": (lambda f: table(f, label=[None] * N), "audit d.csv", ["'labels'", "not missing"]),
+    "no labels": (lambda f: table(f, label=[None] * N), TABLE, ["'labels'", "not missing"]),
     "all alike": (lambda f: save(f / "d.npz", features=np.ones((N, 4))), ARCHIVE, ["30 equal rows"]),
     "alpha 1": (
         lambda f: save(f / "d.npz"),
@@ -181,7 +182,7 @@ CASES: dict[str, Case] = {
     ),
     "continuous": (
         lambda f: table(f, label=features()[:, 0]),
-        "audit d.csv",
+        TABLE,
         ["'labels'", "classes, not a continuous target"],
     ),
     "missing column": (
@@ -245,7 +246,7 @@ def test_a_mistake_gets_a_message_and_exit_code_2(run: Any, tmp_path: Path, name
 
 def test_a_class_with_one_member_is_noted_by_its_name(run: Any, tmp_path: Path) -> None:
     table(tmp_path, label=["rare"] + ["a", "b"] * 14 + ["a"])
-    done = run("audit", "d.csv", "-k", "5", "--estimator", "laplace")
+    done = run("audit", "d.csv", "--features", "a", "--features", "b", "-k", "5", "--estimator", "laplace")
     assert done.exit_code == 0
     assert "Note: 1 of 3 classes have a single member (rare)" in done.stderr
 

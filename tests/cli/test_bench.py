@@ -195,6 +195,7 @@ def test_labels_as_given_are_scored_against_true_ones(run: Any, table: Any, tmp_
     )
     done = run(*words, "--true-label", "truth", "--estimators", "knn-vote", "-o", "out")
     assert done.exit_code == 0, done.stderr
+    assert "Features: 2 columns (emb_0, emb_1)." in done.stderr
     assert lines_of(tmp_path / "out")[0]["scores"]["noise_rate"] == pytest.approx(3 / 59)
     done = run(*words)
     assert done.exit_code == 2

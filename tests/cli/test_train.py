@@ -241,6 +241,7 @@ def test_features_and_missing_labels(run: Any, tmp_path: Path) -> None:
     done = run("train", "d.csv", *vectors, *QUICK, "--set", "method.confidence=laplace", *GRAPH)
     assert done.exit_code == 0, done.stderr
     assert "1 without a label; preset embeddings-mlp" in done.stderr
+    assert "Features: 2 columns (a, b)." in done.stderr
     refined = pd.read_parquet(tmp_path / "laplaceconfidence-train-d/refined_labels.parquet")
     row = refined.set_index("id").loc["r3"]
     assert pd.isna(row.given_label)

@@ -65,10 +65,14 @@ def animals() -> pd.DataFrame:
     )
 
 
-def test_every_number_is_a_feature_unless_it_serves_otherwise(make: Maker, tmp_path: Path) -> None:
+ANIMAL_FEATURES = ["size", "legs", "tame"]
+
+
+def test_named_numbers_are_features(make: Maker, tmp_path: Path) -> None:
     frame = animals().assign(id=[30, 10, 20], true_label=["cat", "emu", "emu"])
-    data = read_dataset(make(frame, tmp_path))
+    data = read_dataset(make(frame, tmp_path), features=ANIMAL_FEATURES)
     np.testing.assert_array_equal(data.features, [[1.5, 4, 1], [2.5, 2, 0], [3.5, 4, 1]])
+    assert data.feature_columns == ("size", "legs", "tame")
     assert data.class_names == ("cat", "emu")
     assert data.labels.tolist() == [0, 1, 0]
     assert data.sample_ids.tolist() == ["30", "10", "20"]
@@ -128,7 +132,7 @@ def test_features_beside_a_table(make: Maker, tmp_path: Path) -> None:
 def test_labels_and_gaps(
     make: Maker, tmp_path: Path, labels: Any, names: tuple[str, ...], codes: list[int]
 ) -> None:
-    data = read_dataset(make(pd.DataFrame({"x": [1.0, 2.0, 3.0], "label": labels}), tmp_path))
+    data = read_dataset(make(pd.DataFrame({"x": [1.0, 2.0, 3.0], "label": labels}), tmp_path), features="x")
     assert data.class_names == names
     assert data.labels.tolist() == codes
     for before, after in zip(labels, data.labels_as_written(), strict=True):
@@ -150,37 +154,31 @@ def test_paths_start_at_the_table(tmp_path: Path) -> None:
     assert in_memory.sources.tolist() == frame["file"].tolist()
 
 
-def test_row_numbers_that_pandas_wrote_are_no_feature(tmp_path: Path) -> None:
-    animals().to_csv(tmp_path / "data.csv")
-    animals().reset_index().to_parquet(tmp_path / "data.parquet")
-    for name in ("data.csv", "data.parquet"):
-        data = read_dataset(tmp_path / name)
-        np.testing.assert_array_equal(data.features, [[1.5, 4, 1], [2.5, 2, 0], [3.5, 4, 1]])
-
-
 def test_the_index_of_a_frame_names_its_rows() -> None:
-    assert read_dataset(animals()).ids is None
-    assert read_dataset(animals().set_axis(["p", "q", "r"])).sample_ids.tolist() == ["p", "q", "r"]
-    assert read_dataset(animals().iloc[[2, 0]]).sample_ids.tolist() == ["2", "0"]
-    assert read_dataset(animals().set_axis(["p", "p", "r"])).ids is None
+    assert read_dataset(animals(), features="size").ids is None
+    assert read_dataset(animals().set_axis(["p", "q", "r"]), features="size").sample_ids.tolist() == [
+        "p",
+        "q",
+        "r",
+    ]
+    assert read_dataset(animals().iloc[[2, 0]], features="size").sample_ids.tolist() == ["2", "0"]
+    assert read_dataset(animals().set_axis(["p", "p", "r"]), features="size").ids is None
 
 
 def test_ids_of_something_else_are_not_taken_for_ids(make: Maker, tmp_path: Path) -> None:
     source = make(animals().assign(id=[1, 1, 2]), tmp_path)
-    data = read_dataset(source)
-    assert data.ids is None
-    assert data.features is not None
-    assert data.features.shape == (3, 3)
+    assert read_dataset(source, features="size").ids is None
     with pytest.raises(
         InvalidInputError, match=r"'ids' parameter must be different for every sample. Got '1'"
     ):
-        read_dataset(source, id="id")
+        read_dataset(source, id="id", features="size")
 
 
 def test_small_numbers_stay_small() -> None:
     frame = pd.DataFrame({"a": np.ones(2, np.float32), "b": np.ones(2, np.int8), "label": [0, 1]})
-    assert read_dataset(frame).features.dtype == np.float32  # type: ignore[union-attr]
-    assert read_dataset(frame.assign(a=[0.1, 0.2])).features.dtype == np.float64  # type: ignore[union-attr]
+    assert read_dataset(frame, features=["a", "b"]).features.dtype == np.float32  # type: ignore[union-attr]
+    wider = read_dataset(frame.assign(a=[0.1, 0.2]), features=["a", "b"])
+    assert wider.features.dtype == np.float64  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -211,14 +209,35 @@ def test_small_numbers_stay_small() -> None:
         ),
         ({}, {"labels": [0, 1, 2]}, "'labels' parameter must be left out for a"),
         ({}, {"images": "size"}, "'images' parameter must be (left out for a|a column of images)"),
-        ({"size": [1.0, None, 2.0]}, {}, "'features' parameter must be finite. Got 1 NaN .*first is row 1"),
-        ({"size": [1.0, np.inf, 2.0]}, {}, "'features' parameter must be finite. Got 0 NaN and 1 infinite"),
-        ({"label": [0.5, 1.5, 2.5]}, {}, "'labels' parameter must be strings or integers .*0.5"),
-        ({"label": [None, None, None]}, {}, "'labels' must hold at least one label that is not missing"),
         (
-            {"vector": [[1.0], [2.0], [3.0]]},
+            {"size": [1.0, None, 2.0]},
+            {"features": "size"},
+            "'features' .*finite number in every row. Got 'size'.*empty .*in 1 of 3 rows; the first is row 1",
+        ),
+        (
+            {"size": [1.0, np.inf, 2.0]},
+            {"features": ["legs", "size"]},
+            "'features' .*finite number in every row. Got 'size'.*infinite in 1 of 3 rows",
+        ),
+        (
+            {"size": ["1.5", "?", "3.5"]},
+            {"features": ["legs", "size"]},
+            "Got 'size' instead. 1 of its 3 cells are not numbers; the first, in row 1, is '[?]'",
+        ),
+        (
+            {"label": [0.5, 1.5, 2.5]},
+            {"features": "size"},
+            "'labels' parameter must be strings or integers .*0.5",
+        ),
+        (
+            {"label": [None, None, None]},
+            {"features": "size"},
+            "'labels' must hold at least one label that is not missing",
+        ),
+        (
+            {"vector": [[1.0], [2.0], [3.0]], "other": [[1.0], [2.0], [3.0]]},
             {},
-            r"'features' parameter must be given.*several columns.*'vector'",
+            r"(?s)'features' parameter must be given.*--features vector.*vector .list., other .list.",
         ),
         (
             {"vector": [[1.0], [2.0, 3.0], [4.0]]},
@@ -232,7 +251,7 @@ def test_small_numbers_stay_small() -> None:
         ),
         (
             {"key": ["a", None, "b"]},
-            {"id": "key"},
+            {"id": "key", "features": "size"},
             "'id' parameter must be a column with an id in every row.*row 1",
         ),
     ],

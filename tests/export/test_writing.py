@@ -37,7 +37,7 @@ def test_an_export_is_read_back_and_audited_again(
     reviewed(run, "suggestion", "keep", "none", "suggestion")
     plan = plan_export(run)
     exported = write_export(plan, tmp_path / f"corrected.{format}")
-    options = {"features": "emb_*"} if (kind, format) == ("csv", "csv") else {}
+    options = {"features": "emb_*" if kind == "csv" else "feature_*"} if format == "csv" else {}
     data = read_dataset(exported.path, **options)
     expected = [str(run.record.class_values[code]) for code in plan.codes[plan.is_kept]]
     assert [str(label) for label in data.labels_as_written()] == expected

@@ -51,6 +51,11 @@ def check_test_set(dataset: NoisyDataset, test: Any) -> None:
     if dataset.features.shape[1] != test.features.shape[1]:
         rule = f"described by the same {dataset.features.shape[1]} features as the audited set"
         raise must_be("test", rule, f"{test.features.shape[1]} features")
+    columns, of_test = dataset.feature_columns, test.feature_columns
+    if columns is not None and of_test is not None and columns != of_test:
+        at = next(at for at, pair in enumerate(zip(columns, of_test, strict=True)) if len(set(pair)) > 1)
+        rule = f"read from the same columns of features in the same order, {columns[at]!r} at position {at}"
+        raise must_be("test", rule, of_test[at])
 
 
 def data_issues(
@@ -80,16 +85,17 @@ def data_issues(
     if dataset.features is None:
         return {}
     with stage("data issues"):
+        features = dataset.comparable(dataset.features)
         search = settings.get("search")
         closest = find_closest(
-            dataset.features,
+            features,
             neighborhood,
             search=search if search in SEARCHES else "auto",
             n_jobs=settings.get("n_jobs"),
             random_state=settings.get("random_state"),
         )
         outliers = find_outliers(closest)
-        duplicates = find_near_duplicates(dataset.features, closest)
+        duplicates = find_near_duplicates(features, closest)
         columns: dict[str, Any] = {
             "outlier_score": outliers.scores,
             "is_outlier_issue": outliers.flagged,
@@ -100,7 +106,8 @@ def data_issues(
             "has_conflicting_duplicate": conflicting(duplicates, dataset.labels),
         }
         if test is not None and test.features is not None:
-            leakage = find_leakage(dataset.features, test.features, closest, n_jobs=settings.get("n_jobs"))
+            tested = dataset.comparable(test.features)
+            leakage = find_leakage(features, tested, closest, n_jobs=settings.get("n_jobs"))
             columns |= {
                 "leakage_score": leakage.scores,
                 "is_leaked": leakage.flagged,

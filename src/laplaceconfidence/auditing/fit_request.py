@@ -258,7 +258,7 @@ def _arguments_by_features(
         more[parameter] = value
     if dataset.features is None and not more:
         raise InvalidInputError(_no_input(dataset))
-    return dataset.features, more
+    return None if dataset.features is None else dataset.comparable(dataset.features), more
 
 
 def _no_input(dataset: NoisyDataset) -> str:
@@ -266,8 +266,8 @@ def _no_input(dataset: NoisyDataset) -> str:
     if dataset.images is not None or dataset.source_kind == "image":
         return f"{message} This data set has images: embed them with any network and pass the embeddings."
     if dataset.source_kind == "text":
-        return f"{message} This data set has texts: embed them with any model and pass the embeddings."
-    return message
+        message += " This data set has texts: embed them with any model and pass the embeddings."
+    return message if dataset.feature_advice is None else f"{message} {dataset.feature_advice}"
 
 
 def _known_names() -> str:

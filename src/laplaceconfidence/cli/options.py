@@ -98,7 +98,8 @@ Features = Annotated[
         DATA,
         "Features: a column that holds lists, a pattern of columns such as 'emb_*', a key, or an .npy file "
         "with one row per sample. Repeat the option for several columns. Default: a common name, or in "
-        "tables all numeric columns that are not used for anything else.",
+        "tables a column of lists or eight or more numbered columns of floats (emb_0, emb_1, ...); other "
+        "numeric columns are used only if they are named.",
         metavar="NAME",
     ),
 ]

@@ -11,6 +11,9 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import BadImage, decode_images, has_image_files
 from laplaceconfidence.threads import available_cores
 from laplaceconfidence.validation import must_be
+from laplaceconfidence.wording import counted
+
+_MOST_COLUMNS = 8
 
 
 def stem_of(source: str) -> str:
@@ -44,6 +47,20 @@ class ImageFeatures:
     dataset: NoisyDataset
     described: dict[str, Any] = field(default_factory=dict)  # for the record of the run
     skipped: list[BadImage] = field(default_factory=list)
+
+
+def features_line(dataset: NoisyDataset, *, are_compared: bool = True) -> str | None:
+    """The sentence about the columns that were used as features; ``None`` where they are not from a table.
+
+    ``are_compared`` is whether samples are compared by them, and not only a network trained on them.
+    """
+    names = dataset.feature_columns
+    if names is None:
+        return None
+    listed = names if len(names) <= _MOST_COLUMNS else (*names[:3], "...", names[-1])
+    is_standardized = are_compared and dataset.feature_scaling is not None
+    standardized = ", standardized before samples are compared" if is_standardized else ""
+    return f"Features: {counted(len(names), 'column')} ({', '.join(listed)}){standardized}."
 
 
 def needs_learned_features(dataset: NoisyDataset) -> bool:

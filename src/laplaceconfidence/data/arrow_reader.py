@@ -203,6 +203,14 @@ class ArrowTable:
                 return "list"
         return "other"
 
+    def type_name(self, column: str) -> str:
+        if column in self._named_classes:
+            return "codes of classes"
+        if (kind := self.kind(column)) == "list":
+            return kind
+        name = str(self._schema.field(column).type)
+        return "text" if name in ("string", "large_string", "string_view") else name
+
     def labels(self, column: str) -> Any:
         return self.cells(column)
 
@@ -250,18 +258,21 @@ class ArrowTable:
 
 
 def _as_numbers(values: Any, **how: Any) -> NDArray[Any]:
-    """Numbers or booleans as an array, NaN where values are missing."""
+    """Numbers, decimals or booleans as an array, NaN where values are missing."""
     import pyarrow as pa
 
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.uint8())
+    elif pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
     return np.asarray(values.to_numpy(**how))
 
 
 def _is_number(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    return any(test(kind) for test in tests)
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import warnings
 import zlib
 from pathlib import Path
@@ -13,7 +15,7 @@ from laplaceconfidence.data.frame_reader import FrameTable, refuse_repeated_colu
 from laplaceconfidence.data.label_files import GAPS_AMONG_NUMBERS, parse_labels
 from laplaceconfidence.data.read_options import USUAL_NAMES, ReadOptions
 from laplaceconfidence.data.tables import TABLE_OPTIONS, dataset_of_table
-from laplaceconfidence.exceptions import DataFormatError
+from laplaceconfidence.exceptions import DataFormatError, LaplaceConfidenceWarning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +92,29 @@ def _frame(path: Path, options: ReadOptions) -> pd.DataFrame:
             "Check that it is complete and that every row has as many cells as the heading."
         ) from error
     refuse_repeated_columns([unguarded(name) for name in names], str(path))
+    last = frame.iloc[:, -1]
+    if (last.isna() | (last == "")).any():  # as in every row that is too short
+        _warn_of_short_rows(path, layout["sep"])
     return unguarded_cells(frame)
+
+
+def _warn_of_short_rows(path: Path, separator: str) -> None:
+    open_text = gzip.open if path.name.lower().endswith(".gz") else open
+    limit = csv.field_size_limit(2**31 - 1)  # texts may be long
+    try:
+        with open_text(path, "rt", encoding="utf-8-sig", newline="") as file:
+            rows = (row for row in csv.reader(file, delimiter=separator) if row)
+            n_columns = len(next(rows))
+            short = [number for number, row in enumerate(rows) if len(row) < n_columns]
+    finally:
+        csv.field_size_limit(limit)
+    if short:
+        warnings.warn(
+            f"{len(short):,} rows of {path} have fewer cells than the heading, the first is row {short[0]}: "
+            "the cells at their end are taken as empty. Check that no separator is lost in them.",
+            LaplaceConfidenceWarning,
+            stacklevel=2,
+        )
 
 
 def _text_column_names(options: ReadOptions) -> set[str | None]:

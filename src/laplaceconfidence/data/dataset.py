@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import ByteImages, FloatArray, IntArray, StrArray, to_numpy
+from laplaceconfidence.data.label_notes import warn_about_placeholders, warn_about_similar_names
 from laplaceconfidence.data.labels import MISSING, EncodedLabels, distinct_labels, encode_labels
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import check_features, check_same_length, must_be
@@ -42,6 +43,13 @@ class NoisyDataset:
         Codes of the true labels, -1 where unknown.
     given : EncodedLabels or None, default=None
         How the labels were written; ``from_arrays`` sets it.
+    feature_columns : tuple of str or None, default=None
+        Columns of a table that the features were read from.
+    feature_scaling : ndarray of shape (2, d) or None, default=None
+        Means and standard deviations, where columns are on so different scales that ``comparable`` has to
+        standardize them.
+    feature_advice : str or None, default=None
+        Which columns could be named as features, where a table has none that are clearly features.
 
     Examples
     --------
@@ -60,6 +68,9 @@ class NoisyDataset:
     source_kind: SourceKind | None = None
     true_labels: IntArray | None = None
     given: EncodedLabels | None = None
+    feature_columns: tuple[str, ...] | None = None
+    feature_scaling: FloatArray | None = None
+    feature_advice: str | None = None
 
     def __post_init__(self) -> None:
         n = len(self.labels)
@@ -136,6 +147,7 @@ class NoisyDataset:
         >>> data.class_names, data.labels.tolist()
         (('cat', 'dog'), [0, -1, 1])
         """
+        has_classes = classes is not None or class_names is not None
         names = None if class_names is None else tuple(str(name) for name in to_numpy(class_names).tolist())
         if names is not None:
             if classes is not None:
@@ -146,6 +158,9 @@ class NoisyDataset:
             columns = (("labels", labels), ("true_labels", true_labels))
             classes = distinct_labels(*columns, missing_label=missing_label)
         given = encode_labels(labels, classes=classes, missing_label=missing_label)
+        if not has_classes:
+            warn_about_placeholders(given)
+        warn_about_similar_names(given.class_names if names is None else names)
         truth = None
         if true_labels is not None:
             truth = encode_labels(
@@ -207,7 +222,26 @@ class NoisyDataset:
         -------
         NoisyDataset
         """
-        return replace(self, features=check_features(features))
+        return replace(self, features=check_features(features), feature_columns=None, feature_scaling=None)
+
+    def comparable(self, features: FloatArray) -> FloatArray:
+        """Return features so that their distances are meaningful: standardized where scales differ much.
+
+        Parameters
+        ----------
+        features : ndarray of shape (m, d)
+            Features of this data set, or of another one with the same columns.
+
+        Returns
+        -------
+        ndarray of shape (m, d)
+            The features themselves unless ``feature_scaling`` is set.
+        """
+        if self.feature_scaling is None:
+            return features
+        means, deviations = self.feature_scaling
+        standardized: FloatArray = ((features - means) / deviations).astype(features.dtype, copy=False)
+        return standardized
 
     def with_labels(self, labels: IntArray) -> NoisyDataset:
         """Return the data set with other labels, such as noisy or corrected ones.

@@ -19,6 +19,8 @@ from laplaceconfidence.validation import must_be
 if TYPE_CHECKING:
     import pandas as pd
 
+_NUMBERS_AS_OBJECTS = ("decimal", "integer", "floating", "mixed-integer-float", "boolean")
+
 
 def read_frame(frame: pd.DataFrame, options: ReadOptions) -> NoisyDataset:
     """Make a data set of a pandas data frame.
@@ -99,15 +101,24 @@ class FrameTable:
         return index.to_numpy().astype(str)
 
     def kind(self, column: str) -> ColumnKind:
-        from pandas.api.types import is_complex_dtype, is_numeric_dtype
+        from pandas.api.types import infer_dtype, is_complex_dtype, is_numeric_dtype
 
         values = self._frame[column]
         if is_numeric_dtype(values.dtype) and not is_complex_dtype(values.dtype):
+            return "number"
+        if values.dtype.kind == "O" and infer_dtype(values, skipna=True) in _NUMBERS_AS_OBJECTS:
             return "number"
         filled = values.notna().to_numpy()
         cell = values.iloc[int(filled.argmax())] if filled.any() else None
         is_list = isinstance(cell, (list, tuple, np.ndarray)) or hasattr(cell, "detach")
         return "list" if is_list or (isinstance(cell, str) and cell.lstrip().startswith("[")) else "other"
+
+    def type_name(self, column: str) -> str:
+        if (kind := self.kind(column)) == "list":
+            return kind
+        if (dtype := self._frame[column].dtype).kind != "O":
+            return "text" if str(dtype) in ("str", "string") else str(dtype).lower()
+        return "decimal" if kind == "number" else "text"
 
     def labels(self, column: str) -> Any:
         return self._frame[column]
@@ -121,9 +132,10 @@ class FrameTable:
         return [None if gap else str(value) for value, gap in zip(values.tolist(), gaps, strict=True)]
 
     def numbers(self, columns: list[str]) -> NDArray[Any]:
-        # pandas' own types have a numpy equivalent; small integers fit in float32.
+        # pandas' own types have a numpy equivalent; small integers fit in float32; objects are decimals.
         given = [getattr(dtype, "numpy_dtype", dtype) for dtype in self._frame[columns].dtypes]
-        return self._frame[columns].to_numpy(dtype=np.result_type(np.float32, *given), na_value=np.nan)
+        plain = [np.dtype(np.float64) if dtype.kind == "O" else dtype for dtype in given]
+        return self._frame[columns].to_numpy(dtype=np.result_type(np.float32, *plain), na_value=np.nan)
 
     def lists(self, column: str) -> NDArray[Any]:
         cells = enumerate(self._frame[column].tolist())

@@ -165,13 +165,24 @@ class Names:
         is_names = isinstance(features, (list, tuple)) and all(isinstance(name, str) for name in features)
         return features is not None and not is_names
 
-    def no_inputs_error(self) -> InvalidInputError:
+    def no_inputs_error(self, advice: str | None = None) -> InvalidInputError:
         """Make the error for a source that has labels, but no features, images, texts or paths.
+
+        Parameters
+        ----------
+        advice : str or None, default=None
+            Which names could be features; ``None`` lists all names.
 
         Returns
         -------
         InvalidInputError
         """
+        if advice is not None:
+            return InvalidInputError(
+                f"The 'features' parameter must be given, as {self.origin} has no columns, or several sets "
+                "of columns, that are clearly an embedding (a column of lists, or eight or more numbered "
+                f"columns of floats). {advice}"
+            )
         return InvalidInputError(
             f"{self.origin} holds labels but no features, images, texts or paths under a usual name: "
             f"name the {self.what} to use with 'features', 'text' or 'path'. {self.listed()}"

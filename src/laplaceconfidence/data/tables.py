@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from fnmatch import fnmatchcase
+import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -14,15 +14,19 @@ from laplaceconfidence.arrays import StrArray
 from laplaceconfidence.data.array_files import load_features
 from laplaceconfidence.data.arrow_images import ColumnImages
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.feature_columns import (
+    advice_to_name,
+    recognized_columns,
+    requested_columns,
+    scaling_of,
+)
 from laplaceconfidence.data.read_options import USUAL_NAMES, Names, ReadOptions
+from laplaceconfidence.exceptions import LaplaceConfidenceWarning
 from laplaceconfidence.validation import must_be
 
 ColumnKind = Literal["number", "list", "other"]
 
 TABLE_OPTIONS = ("label", "features", "id", "text", "path", "true_label", "missing_label")
-
-# Row numbers that pandas writes by default; they are not features.
-_ROW_NUMBERS = re.compile(r"|index|level_0|Unnamed: \d+|__index_level_\d+__")
 
 
 class SourceTable(Protocol):
@@ -60,6 +64,19 @@ class SourceTable(Protocol):
         Returns
         -------
         {"number", "list", "other"}
+        """
+
+    def type_name(self, column: str) -> str:
+        """Return the type of a column as it is shown to people, such as "float64", "list" or "text".
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+
+        Returns
+        -------
+        str
         """
 
     def labels(self, column: str) -> Any:
@@ -142,8 +159,7 @@ def dataset_of_table(
     options : ReadOptions
         Options of ``read_dataset``.
     pictures : ColumnImages or None, default=None
-        The images of one of the columns, which become the images of the data set. Columns of single numbers
-        are then features only if ``options`` names them: beside images they are mostly sizes and ids.
+        The images of one of the columns, which become the images of the data set.
 
     Returns
     -------
@@ -156,13 +172,26 @@ def dataset_of_table(
     true_label = names.find("true_label", options.true_label)
     kind, source = names.find_source(options) if pictures is None else (None, None)
     taken = {label, true_label, source, names.find("id", options.id), *USUAL_NAMES["label"][:2]}
-    features = _features(table, names, options, {name for name in taken if name is not None}, pictures)
-    if features is None and source is None and pictures is None:
-        raise names.no_inputs_error()
+    free = {name: table.type_name(name) for name in names.existing if name not in taken}
+    columns, features, scaling, advice = None, None, None, None
+    if names.is_not_a_name(options.features):
+        features = load_features(options.features)
+    elif options.features is not None:
+        columns = requested_columns(names, options.features)
+        if unfit := [name for name in columns if name in taken]:
+            raise must_be("features", "columns that are not used for something else", unfit[0])
+    else:
+        columns = recognized_columns(free)
+        advice = None if columns else advice_to_name(free)
+    if columns is not None:
+        features = _features(table, columns)
+        scaling = scaling_of(columns, free, features)
+    elif features is None and source is None and pictures is None:
+        raise names.no_inputs_error(advice)
     sources: list[str] | None = None if source is None else _sources(table, source, kind == "image")
     if pictures is not None and pictures.paths is not None:
         kind, sources = "image", pictures.paths
-    return NoisyDataset.from_arrays(
+    dataset = NoisyDataset.from_arrays(
         table.labels(label),
         features,
         class_names=table.class_names(label),
@@ -173,58 +202,48 @@ def dataset_of_table(
         source_kind=kind,
         true_labels=None if true_label is None else table.labels(true_label),
     )
+    used = None if columns is None else tuple(columns)
+    return replace(dataset, feature_columns=used, feature_scaling=scaling, feature_advice=advice)
 
 
-def _features(
-    table: SourceTable, names: Names, options: ReadOptions, taken: set[str], pictures: ColumnImages | None
-) -> Any:
-    requested = options.features
-    if names.is_not_a_name(requested):
-        return load_features(requested)
-    if requested is None:
-        columns = _usual_features(table, names, taken, lists_only=pictures is not None)
-    else:
-        columns = _requested_columns(names, requested)
-    if columns is None:
-        return None
-    if label_like := [name for name in columns if name in taken]:
-        raise must_be("features", "columns that are not used for something else", label_like[0])
+def _features(table: SourceTable, columns: list[str]) -> Any:
     kinds = {name: table.kind(name) for name in columns}
     if len(columns) == 1 and kinds[columns[0]] == "list":
         return table.lists(columns[0])
-    if unfit := [name for name, kind in kinds.items() if kind != "number"]:
-        raise must_be("features", "columns of numbers, or one column of lists of numbers", unfit[0])
-    return table.numbers(columns)
+    for name, kind in kinds.items():
+        if kind != "number":
+            rule = "columns of numbers, or one column of lists of numbers"
+            raise must_be("features", rule, name, _unreadable(table, name))
+    matrix = table.numbers(columns)
+    if not (finite := np.isfinite(matrix)).all():
+        column = int(np.flatnonzero(~finite.all(axis=0))[0])
+        rows = np.flatnonzero(~finite[:, column])
+        advice = (
+            f"It is empty or infinite in {len(rows)} of {table.n_rows} rows; the first is row {rows[0]}. "
+            "Drop those rows or fill them in."
+        )
+        raise must_be("features", "columns with a finite number in every row", columns[column], advice)
+    return matrix
 
 
-def _requested_columns(names: Names, requested: Any) -> list[str]:
-    """Return the columns that match a name, a pattern such as ``emb_*`` or a list of names."""
-    if isinstance(requested, str):
-        if requested in names.existing:
-            return [requested]
-        matching = [name for name in names.existing if fnmatchcase(name, requested)]
-        if not matching:
-            rule = f"a column of {names.origin}, a pattern such as 'emb_*', or a path to an .npy file"
-            raise must_be("features", rule, requested, names.listed())
-        return matching
-    if not requested or len(set(requested)) != len(requested):
-        raise must_be("features", "a list of different columns", requested, names.listed())
-    return [names.require("features", name) for name in requested]
+def _unreadable(table: SourceTable, column: str) -> str:
+    """Count the cells of a column that are not numbers, in a sentence."""
+    cells = [(row, cell) for row, cell in enumerate(table.texts(column)) if not _is_number(cell)]
+    if not cells:
+        return f"Its type is {table.type_name(column)}: convert it to numbers."
+    row, cell = cells[0]
+    shown = "empty" if cell is None else repr(cell if len(cell) <= 60 else cell[:60] + "...")
+    return (
+        f"{len(cells)} of its {table.n_rows} cells are not numbers; the first, in row {row}, is {shown}. "
+        "Correct them, drop their rows, or leave the column out."
+    )
 
 
-def _usual_features(
-    table: SourceTable, names: Names, taken: set[str], *, lists_only: bool
-) -> list[str] | None:
-    usual = names.find("features", None)
-    if usual is not None and usual not in taken and table.kind(usual) == "list":
-        return [usual]
-    free = [name for name in names.existing if name not in taken and not _ROW_NUMBERS.fullmatch(name)]
-    numbers = [] if lists_only else [name for name in free if table.kind(name) == "number"]
-    lists = [name for name in free if table.kind(name) == "list"]
-    if lists and (numbers or len(lists) > 1):
-        rule = f"given, as {names.origin} has several columns that could be features"
-        raise must_be("features", rule, None, f"Lists: {lists}. Numbers: {numbers}.")
-    return numbers or lists or None
+def _is_number(cell: str | None) -> bool:
+    try:
+        return np.isfinite(float(cell)) if cell is not None else False
+    except ValueError:
+        return False
 
 
 def _ids(table: SourceTable, names: Names, options: ReadOptions) -> list[str | None] | StrArray | None:
@@ -232,8 +251,17 @@ def _ids(table: SourceTable, names: Names, options: ReadOptions) -> list[str | N
     if column is None:
         return table.row_names
     ids = table.texts(column)
-    if options.id is None and (None in ids or len(set(ids)) < len(ids)):
-        return table.row_names  # named 'id', but does not identify the rows
+    n_without = ids.count(None)
+    n_repeated = len(ids) - n_without - len(set(ids) - {None})
+    if options.id is None and (n_without or n_repeated):
+        warnings.warn(
+            f"The column {column!r} of {table.origin} does not identify the samples ({n_repeated:,} of its "
+            f"{len(ids):,} cells repeat an earlier one, {n_without:,} are empty) and is not used as the id. "
+            "Name another column with --id, or make these different.",
+            LaplaceConfidenceWarning,
+            stacklevel=2,
+        )
+        return table.row_names
     if None in ids:
         raise must_be("id", "a column with an id in every row", f"{column!r}, empty in row {ids.index(None)}")
     return ids

@@ -45,7 +45,7 @@ class _Shared:
             assert data.features is not None
             with stage("probabilities"):
                 self._probabilities = out_of_fold_probabilities(
-                    data.features, data.labels, data.n_classes, random_state=self.seed
+                    data.comparable(data.features), data.labels, data.n_classes, random_state=self.seed
                 )
             self.probability_seconds = time.perf_counter() - start
         return self._probabilities

@@ -86,6 +86,10 @@ class AuditRecord:
         Samples, labels, classes and flagged labels.
     n_features : int or None
         None where there were no features.
+    feature_columns : tuple of str, optional
+        Columns of the table that the features were read from.
+    features_standardized : bool
+        Whether these columns were standardized before samples were compared, because their scales differ.
     noise_rate : float
         Expected share of wrong labels.
     noise_rate_bracket : tuple of float, optional
@@ -121,6 +125,8 @@ class AuditRecord:
     n_labeled: int
     n_classes: int
     n_features: int | None
+    feature_columns: tuple[str, ...] | None = None
+    features_standardized: bool = False
     n_issues: int
     noise_rate: float
     noise_rate_bracket: tuple[float, float] | None = None
@@ -291,6 +297,8 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
         n_labeled=int((dataset.labels != MISSING).sum()),
         n_classes=dataset.n_classes,
         n_features=None if dataset.features is None else dataset.features.shape[1],
+        feature_columns=dataset.feature_columns,
+        features_standardized=dataset.feature_scaling is not None,
         n_issues=result.n_issues,
         noise_rate=result.noise_rate,
         n_outliers=_n_flagged(result, "is_outlier_issue"),

@@ -33,6 +33,15 @@ def test_a_table_is_audited(run: Any, table: pd.DataFrame, tmp_path: Path) -> No
     assert source["source"] == str(tmp_path / "reviews.csv")
     assert source["options"]["label"] == "mood"
     assert source["options"]["features"] == "emb_*"
+    assert audited.record.feature_columns == ("emb_0", "emb_1")
+    assert "Features: 2 columns (emb_0, emb_1)." in done.stdout
+
+
+def test_features_that_are_not_named_are_asked_for(run: Any, table: pd.DataFrame) -> None:
+    done = run("audit", "reviews.csv", "--label", "mood", "--text", "review")
+    assert done.exit_code == 2
+    assert "\n  --features 'emb_*'\n" in done.stderr
+    assert "emb_0 (float64), emb_1 (float64), truth (text)" in done.stderr
 
 
 def test_the_same_seed_gives_the_same_issues(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:

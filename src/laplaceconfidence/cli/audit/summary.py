@@ -13,6 +13,7 @@ from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.summary import headline
 from laplaceconfidence.auditing.verified import VERIFIED_LABEL
 from laplaceconfidence.cli.console import notices, output, plain_table, shown
+from laplaceconfidence.cli.sources import features_line
 from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
 from laplaceconfidence.data.image_files import BadImage
 from laplaceconfidence.data.labels import MISSING
@@ -35,6 +36,8 @@ def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int, verifie
     n_missing = len(result.dataset) - n_labeled
     console.print(Text(headline(result.n_issues, n_labeled, n_missing=n_missing), style="bold"))
     console.print(Text(_background(result, run), style="dim"))
+    if (line := features_line(result.dataset)) is not None:
+        console.print(line, style="dim", markup=False, soft_wrap=True)
     if verified is not None:
         console.print(verified, markup=False)
     if (comparison := _against_truth(result)) is not None:

@@ -19,7 +19,7 @@ from laplaceconfidence.cli.bench.progress import BenchDisplay, showing_bench
 from laplaceconfidence.cli.bench.request import BenchRequest, presets_by_method, recorded
 from laplaceconfidence.cli.console import notices
 from laplaceconfidence.cli.progress import showing_progress
-from laplaceconfidence.cli.sources import stem_of
+from laplaceconfidence.cli.sources import features_line, stem_of
 from laplaceconfidence.data.image_files import has_image_files
 from laplaceconfidence.evaluation.confidence_cells import ConfidenceCells, check_true_labels
 from laplaceconfidence.evaluation.grid import Cell, Scores, run_cells
@@ -190,6 +190,8 @@ def _announce(run: BenchRun, plan: _Plan) -> None:
         f"{dataset.n_classes} classes{tested}.",
         soft_wrap=True,
     )
+    if (line := features_line(dataset)) is not None:
+        console.print(line, markup=False, soft_wrap=True)
     if plan.data.n_skipped:
         console.print(
             f"{counted(plan.data.n_skipped, 'image')} left out because of decoding errors.", soft_wrap=True

@@ -74,6 +74,8 @@ def read_source(source: str, read_options: Mapping[str, Any]) -> NoisyDataset:
     if dataset.images is None and dataset.source_kind != "image" and dataset.features is None:
         kind = "texts" if dataset.source_kind == "text" else "labels only"
         advice = "Embed texts with any model and name the embeddings with --features."
+        if dataset.feature_advice is not None:
+            advice = f"{advice} {dataset.feature_advice}"
         raise must_be("source", "data with images or features", f"one with {kind}", advice)
     return dataset
 

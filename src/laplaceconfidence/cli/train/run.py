@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.cli.console import notices
-from laplaceconfidence.cli.sources import stem_of
+from laplaceconfidence.cli.sources import features_line, stem_of
 from laplaceconfidence.cli.train.data import (
     PreparedData,
     TrainingSource,
@@ -151,6 +151,9 @@ class _Run:
             f"{dataset.n_classes} classes{without}; preset [bold]{self.preset_name}[/bold] ({why}).",
             soft_wrap=True,
         )
+        has_images = dataset.images is not None or dataset.source_kind == "image"
+        if not has_images and (line := features_line(dataset, are_compared=False)) is not None:
+            console.print(line, markup=False, soft_wrap=True)
         if noise is not None:
             changed = int(np.sum(dataset.labels != dataset.true_labels))
             console.print(
