@@ -55,13 +55,15 @@ class StaleDecisionError(LaplaceConfidenceError):
     ----------
     current : Decision
         The decision that holds now.
+    n_new : int, default=1
+        Number of decisions that were to be stored together.
     """
 
-    def __init__(self, current: Decision) -> None:
+    def __init__(self, current: Decision, n_new: int = 1) -> None:
         verdict = current.verdict or "decision undone"
-        super().__init__(
-            f"{current.who} decided on this sample in the meantime: {verdict}. Nothing was changed."
-        )
+        sample = "this sample" if n_new == 1 else f"one of these {n_new:,} samples"
+        nothing = "Nothing was changed." if n_new == 1 else "None of them was changed: check again."
+        super().__init__(f"{current.who} decided on {sample} in the meantime: {verdict}. {nothing}")
         self.current = current
 
 
@@ -181,7 +183,7 @@ class DecisionStore:
                 known = before.get(decision.row)
                 if (known.version if known else 0) != decision.expected_version:
                     raise StaleDecisionError(
-                        known or Decision(decision.row, 0, None, None, "someone", at, queue)
+                        known or Decision(decision.row, 0, None, None, "someone", at, queue), len(new)
                     )
             made = [Decision(d.row, d.expected_version + 1, d.verdict, d.label, who, at, queue) for d in new]
             details = [(decision.sample_id, decision.shown) for decision in new]
@@ -222,7 +224,7 @@ class DecisionStore:
             for row, _, verdict, label, _ in undone:
                 now = current[row]
                 if (now.verdict, now.label, now.who) != (verdict, label, who):
-                    raise StaleDecisionError(now)
+                    raise StaleDecisionError(now, len(undone))
             made = [_restored(before, row, current[row].version + 1, who) for row, *_, before in undone]
             details: list[tuple[str, dict[str, Any]]] = [(sample_id, {}) for _, sample_id, *_ in undone]
             batch = secrets.token_hex(8)
