@@ -327,3 +327,15 @@ def test_of_two_clients_that_race_the_second_is_refused(make_run: MakeRun, open_
         winner = "ann" if codes[0] == 200 else "bob"
         assert page.session.decision(tile["row"]).who == winner
         assert page.undo(winner).json()["n_undone"] == (preview["n"] if winner == "ann" else 1)
+
+
+def test_a_server_whose_decisions_were_deleted_says_so(make_run: MakeRun, open_page: OpenPage) -> None:
+    run = make_run()
+    page = open_page(run)
+    sample = page.next()["sample"]
+    (run.folder / "decisions.sqlite").unlink()
+    for _ in range(2):
+        refused = page.decide(sample, "keep")
+        assert refused.status_code == 410
+        assert "deleted" in refused.json()["message"]
+    assert page.undo().status_code == 410

@@ -9,10 +9,18 @@ from pathlib import Path
 import pytest
 
 from audited_runs import MakeRun
+from laplaceconfidence import folder_lock
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records import AuditRun
+from laplaceconfidence.records.run_folder import check_place, new_run_folder
 from laplaceconfidence.review.decisions import NewDecision
-from laplaceconfidence.review.store import BusyStoreError, DecisionStore, StaleDecisionError, read_decisions
+from laplaceconfidence.review.store import (
+    BusyStoreError,
+    DecisionStore,
+    StaleDecisionError,
+    StoreGoneError,
+    read_decisions,
+)
 
 
 def new_decision(row: int, version: int = 0, verdict: str = "keep", label: int | None = 1) -> NewDecision:
@@ -149,6 +157,72 @@ def test_decisions_of_another_audit_are_refused(store: DecisionStore, run: Audit
     changed = read_audit(run.folder)
     with pytest.raises(RunFolderError, match="another audit"):
         DecisionStore(changed.folder, changed.record)
+
+
+def test_a_store_whose_file_was_replaced_accepts_nothing_more(store: DecisionStore, run: AuditRun) -> None:
+    store.decide([new_decision(1)], who="ann", queue="worst")
+    moved = run.folder.rename(run.folder.with_name("elsewhere"))
+    for _ in range(2):
+        with pytest.raises(StoreGoneError, match=r"not stored.*no further one is accepted"):
+            store.decide([new_decision(2)], who="ann", queue="worst")
+        with pytest.raises(StoreGoneError):
+            store.all()
+        if moved.exists():
+            moved.rename(run.folder)  # too late: what was stored in between is not known
+    assert [decision.row for decision in read_decisions(run.folder, run.record)] == [1]
+
+
+def test_a_run_under_review_is_not_replaced(
+    store: DecisionStore, run: AuditRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_lock, "PATIENCE", 0.0)
+    with pytest.raises(RunFolderError, match="is being reviewed"):  # although nothing is decided yet
+        check_place(run.folder, overwrite=True, discard_decisions=True)
+    store.decide([new_decision(1)], who="ann", queue="worst")
+    with pytest.raises(RunFolderError, match=r"holds decisions of a review.*--discard-decisions"):
+        check_place(run.folder, overwrite=True)
+    store.close()
+    with pytest.raises(RunFolderError, match="holds decisions of a review"):
+        check_place(run.folder, overwrite=True)
+    with pytest.raises(RunFolderError, match="already holds a run"):
+        check_place(run.folder)
+    check_place(run.folder, overwrite=True, discard_decisions=True)
+    assert len(read_decisions(run.folder, run.record)) == 1
+
+
+def test_a_review_that_begins_while_an_audit_is_written_is_not_lost(
+    run: AuditRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_lock, "PATIENCE", 0.0)
+    stores: list[DecisionStore] = []
+    with (
+        pytest.raises(RunFolderError, match="is being reviewed"),
+        new_run_folder(run.folder, overwrite=True),
+    ):
+        stores.append(DecisionStore(run.folder, run.record))
+    (store,) = stores
+    store.decide([new_decision(1)], who="ann", queue="worst")
+    store.decide([new_decision(2)], who="ann", queue="worst")
+    store.close()
+    with pytest.raises(RunFolderError, match="holds decisions"), new_run_folder(run.folder, overwrite=True):
+        pass
+    assert len(read_decisions(run.folder, run.record)) == 2
+    assert sorted(path.name for path in run.folder.parent.iterdir()) == ["data", "run"]
+
+
+def test_a_run_that_was_opened_but_not_decided_on_can_be_overwritten(
+    store: DecisionStore, run: AuditRun
+) -> None:
+    store.close()
+    check_place(run.folder, overwrite=True)
+
+
+def test_decisions_are_never_stored_beside_another_audit(run: AuditRun) -> None:
+    path = run.folder / "audit.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"created": "2020-01-01T00:00:00+00:00"}))
+    with pytest.raises(RunFolderError, match="replaced by another audit"):
+        DecisionStore(run.folder, run.record)
+    assert not (run.folder / "decisions.sqlite").exists()
 
 
 def test_a_run_without_review_has_no_decisions_and_no_file(run: AuditRun) -> None:

@@ -9,6 +9,7 @@ overwrite each other's decisions unknowingly.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 import sqlite3
@@ -20,10 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.exceptions import LaplaceConfidenceError, RunFolderError
-from laplaceconfidence.records.audit_run import AuditRecord
+from laplaceconfidence.folder_lock import FolderLock
+from laplaceconfidence.records.audit_run import KIND, AuditRecord, read_audit
+from laplaceconfidence.records.run_folder import DECISIONS, record_name
 from laplaceconfidence.review.decisions import Decision, NewDecision
 
-FILE = "decisions.sqlite"
+FILE = DECISIONS
 FORMAT_VERSION = 1
 SECONDS_TO_WAIT = 5.0  # for another process that is writing
 _ROWS_AT_ONCE = 500
@@ -71,8 +74,14 @@ class BusyStoreError(RunFolderError):
     """Another process holds a lock on the decisions; nothing was stored."""
 
 
+class StoreGoneError(RunFolderError):
+    """The file of decisions was moved, deleted or replaced; nothing is accepted any more."""
+
+
 class DecisionStore:
     """The decisions of one run. Safe to use from several threads and from several processes.
+
+    While it is open, the folder has a shared lock, so that the run is not replaced by another audit.
 
     Parameters
     ----------
@@ -85,8 +94,17 @@ class DecisionStore:
     def __init__(self, folder: Path, record: AuditRecord) -> None:
         self.path = folder / FILE
         self._lock = threading.Lock()
-        with _explained(self.path, keep_copy=True):
-            self._connection = self._opened(record)
+        self._is_gone = False
+        self._folder_lock = FolderLock(folder, shared=True)
+        try:
+            if _is_audit(folder) and _fingerprint(read_audit(folder).record) != _fingerprint(record):
+                raise RunFolderError(f"{folder} was replaced by another audit just now: start again.")
+            with _explained(self.path, keep_copy=True):
+                self._connection = self._opened(record)
+            self._file = self.path.stat()
+        except BaseException:
+            self._folder_lock.close()
+            raise
 
     def _opened(self, record: AuditRecord) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -117,6 +135,7 @@ class DecisionStore:
         """Close the file."""
         with self._lock:
             self._connection.close()
+            self._folder_lock.close()
 
     def data_version(self) -> int:
         """Return a number that changes whenever another process has written.
@@ -274,12 +293,14 @@ class DecisionStore:
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         with self._lock, _explained(self.path, keep_copy=False):
+            self._check_file()
             yield self._connection
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction: everything in the block is written to disk, or nothing."""
         with self._lock, _explained(self.path, keep_copy=False):
+            self._check_file()
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -288,6 +309,21 @@ class DecisionStore:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
                 raise
+            self._check_file()
+
+    def _check_file(self) -> None:
+        """Raise, from then on always, where the path no longer leads to the file that was opened."""
+        if not self._is_gone:
+            try:
+                self._is_gone = not os.path.samestat(self._file, self.path.stat())
+            except OSError:
+                self._is_gone = True
+        if self._is_gone:
+            raise StoreGoneError(
+                f"{self.path} was moved, deleted or replaced while this review was running. This decision is "
+                "not stored, and no further one is accepted: stop the review with Ctrl+C, put the run back, "
+                "and start it again."
+            )
 
 
 def read_decisions(folder: Path, record: AuditRecord) -> list[Decision]:
@@ -318,6 +354,10 @@ def _restored(before: str | None, row: int, version: int, who: str) -> Decision:
     """The decision that an undone one had replaced; without a verdict if there was none."""
     verdict, label, *by = json.loads(before) if before else (None, None, who, _now(), "")
     return Decision(row, version, verdict, label, *by)
+
+
+def _is_audit(folder: Path) -> bool:
+    return (folder / record_name(KIND)).is_file()
 
 
 def _fingerprint(record: AuditRecord) -> str:
