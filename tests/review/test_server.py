@@ -12,7 +12,7 @@ from review_page import OpenPage
 from audited_runs import CLASS_NAMES, ESTIMATORS, MakeRun
 from laplaceconfidence.records import read_audit
 from laplaceconfidence.review.session import ReviewSession
-from laplaceconfidence.review.store import StaleDecisionError
+from laplaceconfidence.review.store_errors import StaleDecisionError
 
 pytest.importorskip("fastapi")
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.files import is_disk_full
 from laplaceconfidence.folder_lock import FolderLock
 from laplaceconfidence.records.review_sample import REVIEW_SAMPLE, is_filled_in
 
@@ -338,6 +339,11 @@ def _replace(temporary: Path, target: Path, overwrite: bool, discard_decisions: 
 
 
 def _cannot_write(target: Path, error: OSError) -> RunFolderError:
+    if is_disk_full(error):
+        return RunFolderError(
+            f"The output folder {target} cannot be written because the disk is full. Nothing that was there "
+            "was changed. Free some space, or choose a folder on another disk."
+        )
     reason = error.strerror or str(error)
     return RunFolderError(f"The output folder {target} cannot be written: {reason}. Choose another folder.")
 

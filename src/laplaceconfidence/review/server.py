@@ -22,7 +22,12 @@ from laplaceconfidence.review.guard import Access, Guard
 from laplaceconfidence.review.picture_prefetcher import PicturePrefetcher
 from laplaceconfidence.review.queues import QueueFilter, QueueName, Show
 from laplaceconfidence.review.session import ReviewSession
-from laplaceconfidence.review.store import BusyStoreError, StaleDecisionError, StoreGoneError
+from laplaceconfidence.review.store_errors import (
+    BusyStoreError,
+    DiskFullError,
+    StaleDecisionError,
+    StoreGoneError,
+)
 
 TILES_ON_A_PAGE = 50
 TILES_IN_A_PREVIEW = 24
@@ -284,6 +289,7 @@ def _report_errors(app: FastAPI, describer: Describer, session: ReviewSession) -
     app.add_exception_handler(HTTPException, refused)
     app.add_exception_handler(InvalidInputError, response(422))
     app.add_exception_handler(BusyStoreError, response(503))
+    app.add_exception_handler(DiskFullError, response(507))
     app.add_exception_handler(StoreGoneError, response(410))
     app.add_exception_handler(RunFolderError, response(500))
     app.add_exception_handler(StaleDecisionError, stale)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -20,11 +19,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from laplaceconfidence.exceptions import LaplaceConfidenceError, RunFolderError
+from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.folder_lock import FolderLock
 from laplaceconfidence.records.audit_run import KIND, AuditRecord, read_audit
 from laplaceconfidence.records.run_folder import DECISIONS, record_name
 from laplaceconfidence.review.decisions import Decision, NewDecision
+from laplaceconfidence.review.store_errors import (
+    DiskFullError,
+    StaleDecisionError,
+    StoreGoneError,
+    check_whole,
+    explained,
+)
 
 FILE = DECISIONS
 FORMAT_VERSION = 1
@@ -51,33 +57,6 @@ BEGIN SELECT RAISE(ABORT, 'the log of decisions only grows'); END;
 """
 
 
-class StaleDecisionError(LaplaceConfidenceError):
-    """Another decision was stored in the meantime.
-
-    Parameters
-    ----------
-    current : Decision
-        The decision that holds now.
-    n_new : int, default=1
-        Number of decisions that were to be stored together.
-    """
-
-    def __init__(self, current: Decision, n_new: int = 1) -> None:
-        verdict = current.verdict or "decision undone"
-        sample = "this sample" if n_new == 1 else f"one of these {n_new:,} samples"
-        nothing = "Nothing was changed." if n_new == 1 else "None of them was changed: check again."
-        super().__init__(f"{current.who} decided on {sample} in the meantime: {verdict}. {nothing}")
-        self.current = current
-
-
-class BusyStoreError(RunFolderError):
-    """Another process holds a lock on the decisions; nothing was stored."""
-
-
-class StoreGoneError(RunFolderError):
-    """The file of decisions was moved, deleted or replaced; nothing is accepted any more."""
-
-
 class DecisionStore:
     """The decisions of one run. Safe to use from several threads and from several processes.
 
@@ -99,8 +78,14 @@ class DecisionStore:
         try:
             if _is_audit(folder) and _fingerprint(read_audit(folder).record) != _fingerprint(record):
                 raise RunFolderError(f"{folder} was replaced by another audit just now: start again.")
-            with _explained(self.path, keep_copy=True):
-                self._connection = self._opened(record)
+            is_new = check_whole(self.path)
+            try:
+                with explained(self.path, keep_copy=True):
+                    self._connection = self._opened(record)
+            except DiskFullError:
+                if is_new and self.path.is_file() and self.path.stat().st_size == 0:
+                    self.path.unlink()  # nothing was ever in it
+                raise
             self._file = self.path.stat()
         except BaseException:
             self._folder_lock.close()
@@ -292,14 +277,14 @@ class DecisionStore:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, _explained(self.path, keep_copy=False):
+        with self._lock, explained(self.path, keep_copy=False):
             self._check_file()
             yield self._connection
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction: everything in the block is written to disk, or nothing."""
-        with self._lock, _explained(self.path, keep_copy=False):
+        with self._lock, explained(self.path, keep_copy=False):
             self._check_file()
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -341,7 +326,7 @@ def read_decisions(folder: Path, record: AuditRecord) -> list[Decision]:
     list of Decision
         Empty where there was no review.
     """
-    if not (folder / FILE).exists():
+    if check_whole(folder / FILE):
         return []
     store = DecisionStore(folder, record)
     try:
@@ -366,34 +351,3 @@ def _fingerprint(record: AuditRecord) -> str:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-@contextmanager
-def _explained(path: Path, *, keep_copy: bool) -> Iterator[None]:
-    """Turn SQLite's errors into ours; where the file cannot be opened, keep a copy of it."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        copy = f" A copy is kept at {_copied(path)}." if keep_copy and path.is_file() else ""
-        if "locked" in str(error) or "busy" in str(error):
-            raise BusyStoreError(
-                f"The decisions in {path} are locked by another program: close it and try again.{copy}"
-            ) from error
-        if "readonly" in str(error) or "unable to open" in str(error):
-            raise RunFolderError(
-                f"The decisions cannot be stored in {path} ({error}): make the folder writable, or copy the "
-                "run to a folder where you may write."
-            ) from error
-        raise RunFolderError(
-            f"The decisions in {path} are damaged ({error}).{copy} Save what can be saved with "
-            f"'sqlite3 {path} .recover', or move the file away to start over."
-        ) from error
-
-
-def _copied(path: Path) -> Path:
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    copy = path.with_name(f"decisions-copy-{stamp}-{secrets.token_hex(2)}.sqlite")
-    for suffix in ("", "-wal"):
-        with suppress(OSError):
-            shutil.copy2(f"{path}{suffix}", f"{copy}{suffix}")
-    return copy
