@@ -1,65 +1,60 @@
-"""A limit on the memory that decoding pictures takes, however many are requested at once."""
+"""A limit on the memory that decoding pictures takes, however many are requested at once.
+
+Pictures are decoded in a few threads that are kept: the C library keeps freed memory for the thread that used
+it, so that decoding one picture at a time in many threads would still take the memory of many pictures.
+"""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from laplaceconfidence.data.images import FORMATS
 
 _BYTES_PER_PIXEL = 12  # as decoded, rotated and converted to RGB, of which Pillow pads each to 4 bytes
 
+Result = TypeVar("Result")
+
 
 class DecodingBudget:
-    """Admits a few pictures at a time, together within a number of bytes.
-
-    A picture that exceeds the budget by itself is decoded alone. The others wait for their turn.
+    """Decodes a few pictures at a time: small ones in some threads, large ones one after the other.
 
     Parameters
     ----------
     n_bytes : int
-        Memory of all pictures that are decoded at the same time.
+        Memory of all small pictures that are decoded at the same time. A picture that takes more than its
+        part of this is large.
     n_pictures : int
-        Largest number of pictures that are decoded at the same time.
+        Number of small pictures that are decoded at the same time.
     """
 
     def __init__(self, n_bytes: int, n_pictures: int) -> None:
-        self._n_bytes = n_bytes
-        self._n_pictures = n_pictures
-        self._bytes_used = 0
-        self._n_used = 0
-        self._changed = threading.Condition()
+        self._largest = n_bytes // n_pictures
+        self._small = ThreadPoolExecutor(n_pictures, "small pictures")
+        self._large = ThreadPoolExecutor(1, "large pictures")
 
-    @contextmanager
-    def spending(self, n_bytes: int) -> Iterator[None]:
-        """Wait until there is room for a picture, and keep it reserved inside the block.
+    def run(self, decode: Callable[[], Result], n_bytes: int) -> Result:
+        """Decode a picture when it is its turn, and wait for it.
 
         Parameters
         ----------
+        decode : callable
+            Decodes the picture.
         n_bytes : int
-            Memory that decoding the picture takes.
+            Memory that it takes.
+
+        Returns
+        -------
+        object
+            What ``decode`` returns.
         """
-        with self._changed:
-            self._changed.wait_for(lambda: self._has_room(n_bytes))
-            self._n_used += 1
-            self._bytes_used += n_bytes
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._n_used -= 1
-                self._bytes_used -= n_bytes
-                self._changed.notify_all()
-
-    def _has_room(self, n_bytes: int) -> bool:
-        if self._n_used == 0:
-            return True
-        return self._n_used < self._n_pictures and self._bytes_used + n_bytes <= self._n_bytes
+        threads = self._small if n_bytes <= self._largest else self._large
+        return threads.submit(decode).result()
 
 
-BUDGET = DecodingBudget(n_bytes=512_000_000, n_pictures=4)
+BUDGET = DecodingBudget(n_bytes=256_000_000, n_pictures=3)
 """The budget of this process."""
 
 

@@ -89,8 +89,9 @@ def encode_picture_file(path: str | Path, longest: int) -> EncodedPicture | None
         ``None`` where the file cannot be decoded.
     """
     try:
-        with BUDGET.spending(bytes_to_decode(path, longest)):
-            return encode_picture(load_thumbnail(path, longest))
+        return BUDGET.run(
+            lambda: encode_picture(load_thumbnail(path, longest)), bytes_to_decode(path, longest)
+        )
     except DataFormatError:
         return None
 
