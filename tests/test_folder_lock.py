@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,39 @@ def test_a_second_writer_is_refused_until_the_first_is_done(tmp_path: Path) -> N
         FolderLock(folder)
     with FolderLock(folder):
         assert list(folder.iterdir()) == []
+
+
+def test_shared_locks_exclude_only_exclusive_ones(tmp_path: Path) -> None:
+    with (
+        FolderLock(tmp_path, shared=True),
+        FolderLock(tmp_path, shared=True),
+        pytest.raises(RunFolderError, match="in use"),
+    ):
+        FolderLock(tmp_path, refusal="in use")
+    with FolderLock(tmp_path), pytest.raises(RunFolderError, match="Another process"):
+        FolderLock(tmp_path, shared=True)
+    with pytest.raises(RunFolderError, match="cannot be used"):
+        FolderLock(tmp_path / "none", shared=True)
+
+
+def test_a_folder_that_was_replaced_while_waiting_is_locked_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_lock, "PATIENCE", 10.0)
+    first = FolderLock(tmp_path / "run")
+
+    def replace() -> None:
+        (tmp_path / "run").rmdir()
+        (tmp_path / "run").mkdir()
+        first.close()
+
+    timer = threading.Timer(0.2, replace)
+    timer.start()
+    with FolderLock(tmp_path / "run"):
+        timer.join()
+        monkeypatch.setattr(folder_lock, "PATIENCE", 0.0)
+        with pytest.raises(RunFolderError, match="Another process"):
+            FolderLock(tmp_path / "run")
 
 
 def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:

@@ -5,18 +5,20 @@
     ├── DataFormatError (also a ValueError)           a file does not have its format
     ├── DownloadError (also an OSError)               data cannot be fetched from its publisher
     ├── RunFolderError (also an OSError)              a run folder is missing, in use or cannot be written
-    │   └── review.store.BusyStoreError               another process has locked the decisions
+    │   ├── review.store_errors.BusyStoreError        another process has locked the decisions
+    │   ├── review.store_errors.DiskFullError         there is no space left for decisions
+    │   └── review.store_errors.StoreGoneError        the decisions were moved or deleted during a review
     ├── MissingDependencyError (also an ImportError)  an optional dependency is not installed
     ├── Interrupted                                   a training run was interrupted, and can be resumed
     ├── TrainingStopped                               training cannot continue
     ├── AnotherProcessFailed                          another process of the same training run failed
-    └── review.store.StaleDecisionError               someone else has changed this decision meanwhile
+    └── review.store_errors.StaleDecisionError        someone else has changed this decision meanwhile
 
     LaplaceConfidenceWarning (a UserWarning)
     ├── AdjustedSettingWarning                        a setting did not fit the data and was changed
     └── TrainingWarning                               something about a training run looks wrong
 
-All but the two of the review server are public names of ``laplaceconfidence``.
+All but those of the review server are public names of ``laplaceconfidence``.
 
 Solvers that stop early warn with ``sklearn.exceptions.ConvergenceWarning``, as scikit-learn's own do.
 """

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -108,6 +110,27 @@ def write_json(path: str | Path, content: Any) -> None:
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     with replacing(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether an error was raised because there is no space left.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was raised while writing.
+
+    Returns
+    -------
+    bool
+    """
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    # SQLite, Arrow and NumPy (a file that was written in part) give no error number.
+    text = str(error)
+    return any(part in text for part in ("disk is full", "No space left")) or bool(
+        re.search(r"\d+ requested and \d+ written", text)
+    )
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:

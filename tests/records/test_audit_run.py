@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from laplaceconfidence import NoisyDataset, audit, find_label_issues
+from laplaceconfidence import NoisyDataset, audit, find_label_issues, folder_lock
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.verified import read_verified
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records import read_audit, write_audit
 from laplaceconfidence.records.evidence_table import top_classes
 from laplaceconfidence.records.review_sample import write_review_sample
-from laplaceconfidence.records.run_folder import check_place, new_run_folder
+from laplaceconfidence.records.run_folder import check_place, new_run_folder, reserved_place
 
 FILES = {"audit.json", "issues.csv", "issues.parquet", "evidence.parquet"}
 
@@ -182,6 +182,28 @@ def test_what_people_keep_is_never_touched(result: AuditResult, run_folder: Path
     (other / "chapter.tex").touch()
     with pytest.raises(RunFolderError, match=r"chapter\.tex"):
         write_audit(result, other, overwrite=True)
+
+
+def test_of_two_audits_into_one_new_folder_the_second_is_refused(result: AuditResult, tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match="already holds a run"), new_run_folder(tmp_path / "run"):
+        write_audit(result, tmp_path / "run", warnings=("first",))
+    assert read_audit(tmp_path / "run").record.warnings == ("first",)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_reserved_place_is_refused_to_others_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_lock, "PATIENCE", 0.0)
+    with (
+        reserved_place(tmp_path / "run"),
+        pytest.raises(RunFolderError, match=r"Another process is writing a run into .*/run\. Wait"),
+        reserved_place(tmp_path / "run", overwrite=True),
+    ):
+        raise AssertionError
+    with reserved_place(tmp_path / "run"):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_folder_is_free(result: AuditResult, tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from review_page import OpenPage
+from review_page import PORT, OpenPage
+from starlette.testclient import TestClient
 
 from audited_runs import MakeRun
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.records.listed_files import file_within
 from laplaceconfidence.review.guard import Access, is_loopback
+from laplaceconfidence.review.server import create_app
 from laplaceconfidence.review.serving import listening_socket
 
 pytest.importorskip("fastapi")
@@ -149,4 +151,68 @@ def test_addresses() -> None:
     assert is_loopback("::1")
     assert not is_loopback("0.0.0.0")
     assert Access("::1", 80).url == "http://[::1]:80/"
-    assert f"{socket.gethostname()}:80".lower() in Access("0.0.0.0", 80).hosts
+    assert socket.gethostname().lower() in Access("0.0.0.0", 80).names
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7"])
+def test_every_address_of_this_machine_opens_the_page_with_its_token(
+    make_run: MakeRun, open_page: OpenPage, host: str
+) -> None:
+    page = open_page(make_run(), "192.0.2.7", visit=False)
+    guard = create_app(page.session, Access(host, PORT, page.access.token), reviewer="ann")
+    for name in ("198.51.100.3", "[2001:db8::5]", socket.gethostname()):
+        client = TestClient(guard, base_url=f"http://{name}:{PORT}")
+        assert client.get("/").status_code == 401
+        assert client.get("/", params={"token": page.access.token}).status_code == 200
+        own = {"Origin": f"http://{name}:{PORT}"}
+        assert client.post("/api/next", json=OPEN, headers=own).status_code == 200
+        another = {"Origin": f"http://198.51.100.4:{PORT}"}
+        assert client.post("/api/next", json=OPEN, headers=another).status_code == 403
+    bearer = {"Authorization": f"Bearer {page.access.token}"}
+    for name in ("evil.example:8421", "198.51.100.3", "198.51.100.3:80", "[::1", "[]:8421", ":8421"):
+        assert client.get("/", headers=bearer | {"Host": name}).status_code == 403
+
+
+def test_a_loopback_address_does_not_accept_other_addresses(make_run: MakeRun, open_page: OpenPage) -> None:
+    page = open_page(make_run())
+    assert page.client.get("/", headers={"Host": f"198.51.100.3:{PORT}"}).status_code == 403
+
+
+def test_port_80_is_left_out_by_browsers(make_run: MakeRun, open_page: OpenPage) -> None:
+    page = open_page(make_run(), visit=False)
+    client = TestClient(
+        create_app(page.session, Access("127.0.0.1", 80), reviewer="ann"), base_url="http://127.0.0.1"
+    )
+    for host in ("127.0.0.1", "127.0.0.1:80", "localhost", "[::1]"):
+        assert client.get("/", headers={"Host": host}).status_code == 200
+    own = {"Origin": "http://127.0.0.1"}
+    assert client.post("/api/next", json=OPEN, headers=own).status_code == 200
+    for host in ("127.0.0.1:8421", "evil.example"):
+        assert client.get("/", headers={"Host": host}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"\xff\xfe",
+        b"[" * 200_000,
+        b'{"view": NaN}',
+        b'{"given": 1e999}',
+        b'{"search": "\\ud800"}',
+        b'{"\\ud800": 1}',
+        b'{"given": ' + b"9" * 5000 + b"}",
+    ],
+    ids=range(10),
+)
+def test_malformed_json_is_refused_with_a_message(
+    make_run: MakeRun, open_page: OpenPage, body: bytes
+) -> None:
+    page = open_page(make_run())
+    for path in ("/api/next", "/api/grid", "/api/sample/1", "/api/decisions", "/api/undo", "/api/bulk"):
+        answer = page.client.post(path, content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code in (400, 422)
+        assert "not" in answer.json()["message"]
+    assert page.client.get("/", headers={"Content-Length": "x"}).status_code == 400

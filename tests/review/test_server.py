@@ -1,6 +1,8 @@
 """What the review page is told, and what it can do."""
 
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from review_page import OpenPage
 from audited_runs import CLASS_NAMES, ESTIMATORS, MakeRun
 from laplaceconfidence.records import read_audit
 from laplaceconfidence.review.session import ReviewSession
+from laplaceconfidence.review.store_errors import StaleDecisionError
 
 pytest.importorskip("fastapi")
 
@@ -285,3 +288,54 @@ def test_digits_are_shown_from_the_run_itself(make_run: MakeRun, open_page: Open
     picture = page.client.get(f"/picture/large/{sample['row']}")
     assert sample["picture"]
     assert picture.headers["content-type"] == "image/png"
+
+
+def test_accepting_many_never_overwrites_what_was_stored_since_the_preview(make_run: MakeRun) -> None:
+    session = ReviewSession(make_run())
+    given, suggested, *_ = session.queues.pairs("worst", session.is_decided, 1)[0]
+    bulk = session.bulk(given, suggested, 0.2)
+    row = int(bulk.rows[-1])
+    session.decide(row, "none", label=None, expected_version=0, who="bob", queue="worst")
+    with pytest.raises(StaleDecisionError, match=r"bob decided on one of these \d+ samples.*check again"):
+        session.accept_bulk(bulk, who="ann")
+    assert [(decision.row, decision.who) for decision in session.store.all()] == [(row, "bob")]
+    session.close()
+
+
+def test_of_two_clients_that_race_the_second_is_refused(make_run: MakeRun, open_page: OpenPage) -> None:
+    page = open_page(make_run())
+    pair = page.client.get("/api/pairs").json()[0]
+    asked = {"given": pair["given"], "suggested": pair["suggested"], "min_probability": 0.2}
+    for _ in range(30):
+        preview = page.client.get("/api/bulk", params=asked).json()
+        tile = preview["tiles"][-1]
+        together = threading.Barrier(2)
+
+        def accept(body: dict[str, object], start: threading.Barrier = together) -> int:
+            start.wait()
+            return page.client.post("/api/bulk", json=body).status_code
+
+        def decide(sample: dict[str, object], start: threading.Barrier = together) -> int:
+            start.wait()
+            return page.decide(sample, "none", who="bob").status_code
+
+        with ThreadPoolExecutor(2) as threads:
+            many = threads.submit(accept, asked | {"fingerprint": preview["fingerprint"], "who": "ann"})
+            one = threads.submit(decide, tile)
+        codes = (many.result(), one.result())
+        assert sorted(codes) == [200, 409]
+        winner = "ann" if codes[0] == 200 else "bob"
+        assert page.session.decision(tile["row"]).who == winner
+        assert page.undo(winner).json()["n_undone"] == (preview["n"] if winner == "ann" else 1)
+
+
+def test_a_server_whose_decisions_were_deleted_says_so(make_run: MakeRun, open_page: OpenPage) -> None:
+    run = make_run()
+    page = open_page(run)
+    sample = page.next()["sample"]
+    (run.folder / "decisions.sqlite").unlink()
+    for _ in range(2):
+        refused = page.decide(sample, "keep")
+        assert refused.status_code == 410
+        assert "deleted" in refused.json()["message"]
+    assert page.undo().status_code == 410

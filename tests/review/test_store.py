@@ -1,5 +1,6 @@
 """The store of decisions: nothing is lost, nothing is overwritten unseen."""
 
+import errno
 import json
 import sqlite3
 import subprocess
@@ -9,10 +10,19 @@ from pathlib import Path
 import pytest
 
 from audited_runs import MakeRun
+from laplaceconfidence import folder_lock
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records import AuditRun
+from laplaceconfidence.records.run_folder import check_place, new_run_folder
 from laplaceconfidence.review.decisions import NewDecision
-from laplaceconfidence.review.store import BusyStoreError, DecisionStore, StaleDecisionError, read_decisions
+from laplaceconfidence.review.session import ReviewSession
+from laplaceconfidence.review.store import DecisionStore, read_decisions
+from laplaceconfidence.review.store_errors import (
+    BusyStoreError,
+    DiskFullError,
+    StaleDecisionError,
+    StoreGoneError,
+)
 
 
 def new_decision(row: int, version: int = 0, verdict: str = "keep", label: int | None = 1) -> NewDecision:
@@ -149,6 +159,130 @@ def test_decisions_of_another_audit_are_refused(store: DecisionStore, run: Audit
     changed = read_audit(run.folder)
     with pytest.raises(RunFolderError, match="another audit"):
         DecisionStore(changed.folder, changed.record)
+
+
+def test_a_store_whose_file_was_replaced_accepts_nothing_more(store: DecisionStore, run: AuditRun) -> None:
+    store.decide([new_decision(1)], who="ann", queue="worst")
+    moved = run.folder.rename(run.folder.with_name("elsewhere"))
+    for _ in range(2):
+        with pytest.raises(StoreGoneError, match=r"not stored.*no further one is accepted"):
+            store.decide([new_decision(2)], who="ann", queue="worst")
+        with pytest.raises(StoreGoneError):
+            store.all()
+        if moved.exists():
+            moved.rename(run.folder)  # too late: what was stored in between is not known
+    assert [decision.row for decision in read_decisions(run.folder, run.record)] == [1]
+
+
+def test_a_run_under_review_is_not_replaced(
+    store: DecisionStore, run: AuditRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_lock, "PATIENCE", 0.0)
+    with pytest.raises(RunFolderError, match="is being reviewed"):  # although nothing is decided yet
+        check_place(run.folder, overwrite=True, discard_decisions=True)
+    store.decide([new_decision(1)], who="ann", queue="worst")
+    with pytest.raises(RunFolderError, match=r"holds decisions of a review.*--discard-decisions"):
+        check_place(run.folder, overwrite=True)
+    store.close()
+    with pytest.raises(RunFolderError, match="holds decisions of a review"):
+        check_place(run.folder, overwrite=True)
+    with pytest.raises(RunFolderError, match="already holds a run"):
+        check_place(run.folder)
+    check_place(run.folder, overwrite=True, discard_decisions=True)
+    assert len(read_decisions(run.folder, run.record)) == 1
+
+
+def test_a_review_that_begins_while_an_audit_is_written_is_not_lost(
+    run: AuditRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_lock, "PATIENCE", 0.0)
+    stores: list[DecisionStore] = []
+    with (
+        pytest.raises(RunFolderError, match="is being reviewed"),
+        new_run_folder(run.folder, overwrite=True),
+    ):
+        stores.append(DecisionStore(run.folder, run.record))
+    (store,) = stores
+    store.decide([new_decision(1)], who="ann", queue="worst")
+    store.decide([new_decision(2)], who="ann", queue="worst")
+    store.close()
+    with pytest.raises(RunFolderError, match="holds decisions"), new_run_folder(run.folder, overwrite=True):
+        pass
+    assert len(read_decisions(run.folder, run.record)) == 2
+    assert sorted(path.name for path in run.folder.parent.iterdir()) == ["data", "run"]
+
+
+def test_a_run_that_was_opened_but_not_decided_on_can_be_overwritten(
+    store: DecisionStore, run: AuditRun
+) -> None:
+    store.close()
+    check_place(run.folder, overwrite=True)
+
+
+def test_decisions_are_never_stored_beside_another_audit(run: AuditRun) -> None:
+    path = run.folder / "audit.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"created": "2020-01-01T00:00:00+00:00"}))
+    with pytest.raises(RunFolderError, match="replaced by another audit"):
+        DecisionStore(run.folder, run.record)
+    assert not (run.folder / "decisions.sqlite").exists()
+
+
+def test_a_full_disk_is_not_called_damage_and_loses_nothing(store: DecisionStore, run: AuditRun) -> None:
+    store.decide([new_decision(1)], who="ann", queue="worst")
+    (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
+    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(
+        DiskFullError, match=r"is full.*confirmed before is stored.*Free some space"
+    ) as caught:
+        store.decide([new_decision(row) for row in range(2, 1000)], who="ann", queue="bulk")
+    assert "damaged" not in str(caught.value)
+    assert [decision.row for decision in store.all()] == [1]
+    store._connection.execute("PRAGMA max_page_count = 100000")
+    store.decide([new_decision(2)], who="ann", queue="worst")
+    assert len(read_decisions(run.folder, run.record)) == 2
+    assert not list(run.folder.glob("decisions-copy-*"))
+
+
+@pytest.mark.parametrize("problem", ["full", "cut short"])
+def test_a_copy_that_was_not_made_is_not_announced(
+    run: AuditRun, monkeypatch: pytest.MonkeyPatch, problem: str
+) -> None:
+    def copy(source: Path, destination: Path) -> None:
+        Path(destination).write_bytes(b"")
+        if problem == "full":
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("laplaceconfidence.review.store_errors.shutil.copy2", copy)
+    (run.folder / "decisions.sqlite").write_bytes(b"not a database at all" * 100)
+    with pytest.raises(RunFolderError, match="No copy could be made") as caught:
+        DecisionStore(run.folder, run.record)
+    assert "copy is kept" not in str(caught.value)
+    assert not list(run.folder.glob("decisions-copy-*"))
+
+
+def test_an_empty_file_is_not_a_run_that_nobody_reviewed(
+    store: DecisionStore, run: AuditRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laplaceconfidence.review.store_errors._SECONDS_TO_CREATE", 0.0)
+    store.close()
+    path = run.folder / "decisions.sqlite"
+    path.write_bytes(b"")
+    for read in (lambda: read_decisions(run.folder, run.record), lambda: ReviewSession(run)):
+        with pytest.raises(RunFolderError, match=r"is empty \(0 bytes\).*backup"):
+            read()
+    assert path.read_bytes() == b""
+    path.unlink()
+    assert read_decisions(run.folder, run.record) == []
+
+
+def test_a_log_without_its_file_is_not_deleted(store: DecisionStore, run: AuditRun) -> None:
+    store.decide([new_decision(1)], who="ann", queue="worst")
+    (run.folder / "decisions.sqlite").rename(run.folder.parent / "moved.sqlite")
+    for read in (lambda: read_decisions(run.folder, run.record), lambda: ReviewSession(run)):
+        with pytest.raises(RunFolderError, match="is missing, but"):
+            read()
+    (run.folder.parent / "moved.sqlite").rename(run.folder / "decisions.sqlite")
+    assert len(read_decisions(run.folder, run.record)) == 1
 
 
 def test_a_run_without_review_has_no_decisions_and_no_file(run: AuditRun) -> None:

@@ -234,7 +234,7 @@ class AuditResult:
         classes = self.class_summary
         return plot_into(FlaggedShares(classes["issue_share"].to_numpy(), tuple(classes["name"])), ax)
 
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+    def save(self, folder: str | Path, *, overwrite: bool = False, discard_decisions: bool = False) -> Path:
         """Write the run folder that the commands ``report``, ``review`` and ``export`` read.
 
         The folder also stores the ids, labels, features, images in memory, and texts or image paths of the
@@ -247,6 +247,8 @@ class AuditResult:
             A folder that does not exist yet or is empty.
         overwrite : bool, default=False
             Whether to replace an audit that is in the folder.
+        discard_decisions : bool, default=False
+            Whether to replace it even if it holds decisions of a review.
 
         Returns
         -------
@@ -256,6 +258,11 @@ class AuditResult:
         from laplaceconfidence.records import write_audit
 
         run = write_audit(
-            self, folder, source=self.source, overwrite=overwrite, keep_data="source" not in self.source
+            self,
+            folder,
+            source=self.source,
+            overwrite=overwrite,
+            discard_decisions=discard_decisions,
+            keep_data="source" not in self.source,
         )
         return run.folder

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from laplaceconfidence.cli.console import notices
 from laplaceconfidence.exceptions import LaplaceConfidenceError, MissingDependencyError
+from laplaceconfidence.files import is_disk_full
 
 
 @contextmanager
@@ -29,6 +30,13 @@ def report_errors() -> Iterator[list[str]]:
     except LaplaceConfidenceError as error:
         _fail(str(error))
     except OSError as error:
+        if is_disk_full(error):
+            where = f" ({error.filename})" if error.filename is not None else ""
+            _fail(
+                f"The disk is full{where}: the command could not finish. Decisions and runs that were "
+                "complete before are unchanged. Free some space, or write to another disk, and run the "
+                "command again."
+            )
         if error.filename is None:  # not about a file the user named
             raise
         _fail(f"{error.filename}: {error.strerror}.")

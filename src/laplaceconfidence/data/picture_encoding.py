@@ -11,6 +11,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import ByteImages
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.decoding_budget import BUDGET, bytes_to_decode
 from laplaceconfidence.data.images import load_thumbnail
 from laplaceconfidence.exceptions import DataFormatError
 
@@ -88,7 +89,9 @@ def encode_picture_file(path: str | Path, longest: int) -> EncodedPicture | None
         ``None`` where the file cannot be decoded.
     """
     try:
-        return encode_picture(load_thumbnail(path, longest))
+        return BUDGET.run(
+            lambda: encode_picture(load_thumbnail(path, longest)), bytes_to_decode(path, longest)
+        )
     except DataFormatError:
         return None
 

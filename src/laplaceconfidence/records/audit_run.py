@@ -185,6 +185,7 @@ def write_audit(
     source: dict[str, Any] | None = None,
     warnings: tuple[str, ...] = (),
     overwrite: bool = False,
+    discard_decisions: bool = False,
     keep_data: bool = False,
     review_sample: IntArray | None = None,
 ) -> AuditRun:
@@ -202,6 +203,8 @@ def write_audit(
         Warnings of the audit, for the record.
     overwrite : bool, default=False
         Whether a run that is there may be replaced.
+    discard_decisions : bool, default=False
+        Whether it may be replaced even if it holds decisions of a review.
     keep_data : bool, default=False
         Whether the data itself is stored in the folder, for data that cannot be read from anywhere else.
     review_sample : ndarray of int, optional
@@ -219,7 +222,7 @@ def write_audit(
         record = replace(record, files=(*record.files, DATA), source={**record.source, "source": DATA})
     if has_pictures := needs_pictures(result.dataset):
         record = replace(record, files=(*record.files, PICTURES, PICTURE_ROWS))
-    with new_run_folder(folder, overwrite=overwrite) as temporary:
+    with new_run_folder(folder, overwrite=overwrite, discard_decisions=discard_decisions) as temporary:
         table = result.table.reset_index()
         write_csv(temporary / "issues.csv", table)
         with replacing(temporary / "issues.parquet") as path:

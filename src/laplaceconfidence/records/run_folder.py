@@ -6,16 +6,19 @@ record, a JSON file named after the kind of run, lists the files that belong to 
 
 from __future__ import annotations
 
+import errno
 import json
 import secrets
 import shutil
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from laplaceconfidence.exceptions import RunFolderError
-from laplaceconfidence.files import replace_folder, restore_folder
+from laplaceconfidence.files import is_disk_full, replace_folder, restore_folder
+from laplaceconfidence.folder_lock import FolderLock
 from laplaceconfidence.records.review_sample import REVIEW_SAMPLE, is_filled_in
 
 if TYPE_CHECKING:
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 KINDS = ("audit", "bench")
+DECISIONS = "decisions.sqlite"  # of a review
+DECISION_FILES = (DECISIONS, f"{DECISIONS}-wal", f"{DECISIONS}-shm")
 DERIVED = ("report.html", "thumbnails")  # can be made again from a run at any time
 
 
@@ -41,7 +46,7 @@ def record_name(kind: str) -> str:
     return f"{kind}.json"
 
 
-def check_place(folder: str | Path, *, overwrite: bool = False) -> Path:
+def check_place(folder: str | Path, *, overwrite: bool = False, discard_decisions: bool = False) -> Path:
     """Check that a run can be written into a folder.
 
     Parameters
@@ -50,6 +55,8 @@ def check_place(folder: str | Path, *, overwrite: bool = False) -> Path:
         The folder.
     overwrite : bool, default=False
         Whether a run that is there may be replaced.
+    discard_decisions : bool, default=False
+        Whether it may be replaced even if it holds decisions of a review.
 
     Returns
     -------
@@ -59,14 +66,17 @@ def check_place(folder: str | Path, *, overwrite: bool = False) -> Path:
     Raises
     ------
     RunFolderError
-        If the folder is a file or a link, holds other files or a run, or cannot be written.
+        If the folder is a file or a link, holds other files, a run or decisions, is being reviewed, or cannot
+        be written.
     """
     target = Path(folder).absolute()
     restore_folder(target)
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise RunFolderError(f"The output folder {target} is a file or a link: choose another name.")
     if target.is_dir():
-        _check_replaceable(target, overwrite)
+        _check_replaceable(target, overwrite, discard_decisions)
+        if overwrite and any(target.iterdir()):
+            _lock_against_reviews(target).close()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         trial = _hidden_sibling(target)
@@ -78,7 +88,47 @@ def check_place(folder: str | Path, *, overwrite: bool = False) -> Path:
 
 
 @contextmanager
-def new_run_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+def reserved_place(
+    folder: str | Path, *, overwrite: bool = False, discard_decisions: bool = False
+) -> Iterator[Path]:
+    """Check a folder as ``check_place`` does, and keep other processes from writing a run there in the block.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        The folder.
+    overwrite, discard_decisions : bool, default=False
+        As in ``check_place``.
+
+    Yields
+    ------
+    pathlib.Path
+        Its absolute path.
+
+    Raises
+    ------
+    RunFolderError
+        As ``check_place``, or if another process is writing a run there.
+    """
+    target = check_place(folder, overwrite=overwrite, discard_decisions=discard_decisions)
+    lock_folder = target.with_name(f".{target.name}.writing")
+    refusal = (
+        f"Another process is writing a run into {target}. Wait for it, stop it, or choose another folder."
+    )
+    with FolderLock(lock_folder, refusal=refusal):
+        try:
+            # Another process may have finished while this one waited for the lock.
+            check_place(folder, overwrite=overwrite, discard_decisions=discard_decisions)
+            yield target
+        finally:
+            with suppress(OSError):
+                lock_folder.rmdir()
+
+
+@contextmanager
+def new_run_folder(
+    folder: str | Path, *, overwrite: bool = False, discard_decisions: bool = False
+) -> Iterator[Path]:
     """Yield a temporary folder that is renamed to ``folder`` if the block succeeds, else removed.
 
     Parameters
@@ -87,19 +137,26 @@ def new_run_folder(folder: str | Path, *, overwrite: bool = False) -> Iterator[P
         The folder to write.
     overwrite : bool, default=False
         Whether a run that is there may be replaced.
+    discard_decisions : bool, default=False
+        Whether it may be replaced even if it holds decisions of a review.
 
     Yields
     ------
     pathlib.Path
         The temporary folder.
+
+    Raises
+    ------
+    RunFolderError
+        As ``check_place``; also if a run, a decision or a review appeared there while the block ran.
     """
-    target = check_place(folder, overwrite=overwrite)
+    target = check_place(folder, overwrite=overwrite, discard_decisions=discard_decisions)
     try:
         temporary = _hidden_sibling(target)
         temporary.mkdir()
         try:
             yield temporary
-            replace_folder(temporary, target)
+            _replace(temporary, target, overwrite, discard_decisions)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -200,12 +257,14 @@ def _raise_for_no_record(folder: Path, kind: str) -> None:
     )
 
 
-def _check_replaceable(target: Path, overwrite: bool) -> None:
+def _check_replaceable(target: Path, overwrite: bool, discard_decisions: bool) -> None:
     """Raise unless the folder is empty, or holds nothing but a run and may be overwritten."""
     present = sorted(entry.name for entry in target.iterdir())
     if not present:
         return
     own = _own_files(target)
+    if own:
+        own |= {name for name in present if name in DECISION_FILES or name.startswith("decisions-copy-")}
     if foreign := [name for name in present if name not in own]:
         shown = ", ".join(foreign[:5]) + (", ..." if len(foreign) > 5 else "")
         raise RunFolderError(
@@ -217,6 +276,34 @@ def _check_replaceable(target: Path, overwrite: bool) -> None:
             f"The output folder {target} already holds a run: choose another one, or allow it to be replaced "
             "with --overwrite (overwrite=True)."
         )
+    if not discard_decisions and _holds_decisions(target):
+        raise RunFolderError(
+            f"The output folder {target} holds decisions of a review ({DECISIONS}), which would be lost: "
+            "choose another folder, and reuse them there with --decisions; or allow them to be deleted with "
+            "--overwrite --discard-decisions (discard_decisions=True)."
+        )
+
+
+def _holds_decisions(folder: Path) -> bool:
+    """Whether anybody has decided anything; a file that cannot be read may hold decisions."""
+    if any(folder.glob("decisions-copy-*")):
+        return True
+    path = folder / DECISIONS
+    if not path.exists():
+        return any((folder / name).exists() for name in DECISION_FILES)
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            return connection.execute("SELECT 1 FROM log LIMIT 1").fetchone() is not None
+    except sqlite3.Error:
+        return True
+
+
+def _lock_against_reviews(target: Path) -> FolderLock:
+    return FolderLock(
+        target,
+        refusal=f"{target} is being reviewed: stop 'laplaceconfidence review' before the run is replaced, or "
+        "choose another folder. Nothing was changed.",
+    )
 
 
 def _own_files(folder: Path) -> set[str]:
@@ -234,7 +321,24 @@ def _own_files(folder: Path) -> set[str]:
     return own
 
 
+def _replace(temporary: Path, target: Path, overwrite: bool, discard_decisions: bool) -> None:
+    try:
+        temporary.rename(target)  # succeeds if there is no such folder, or an empty one
+        return
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+    with _lock_against_reviews(target):
+        _check_replaceable(target, overwrite, discard_decisions)  # as it is now
+        replace_folder(temporary, target)
+
+
 def _cannot_write(target: Path, error: OSError) -> RunFolderError:
+    if is_disk_full(error):
+        return RunFolderError(
+            f"The output folder {target} cannot be written because the disk is full. Nothing that was there "
+            "was changed. Free some space, or choose a folder on another disk."
+        )
     reason = error.strerror or str(error)
     return RunFolderError(f"The output folder {target} cannot be written: {reason}. Choose another folder.")
 

@@ -38,6 +38,21 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
+def is_unspecified(host: str) -> bool:
+    """Return whether an address stands for all addresses of this machine.
+
+    Parameters
+    ----------
+    host : str
+        A host name or an IP address.
+
+    Returns
+    -------
+    bool
+    """
+    return _is_address(host) and ipaddress.ip_address(host).is_unspecified
+
+
 def is_loopback(host: str) -> bool:
     """Return whether an address can be reached from this machine only.
 
@@ -52,10 +67,7 @@ def is_loopback(host: str) -> bool:
     """
     if host == "localhost":
         return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return _is_address(host) and ipaddress.ip_address(host).is_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +101,17 @@ class Access:
     @property
     def url(self) -> str:
         """str: the address to open in a browser, with the token if it is needed."""
-        host = self.host
-        if host in ("0.0.0.0", "::"):
-            host = socket.gethostname()
+        host = socket.gethostname() if is_unspecified(self.host) else self.host
         address = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
         return f"{address}?token={self.token}" if self.needs_token else address
 
     @property
-    def hosts(self) -> frozenset[str]:
-        """frozenset of str: values of the Host header that are accepted."""
+    def names(self) -> frozenset[str]:
+        """frozenset of str: names of this page in the Host header that are accepted."""
         names = {self.host, "localhost", "127.0.0.1", "::1"}
-        if self.host in ("0.0.0.0", "::"):
+        if self.needs_token:
             names |= _own_names()
-        return frozenset(f"{f'[{name}]' if ':' in name else name}:{self.port}".lower() for name in names)
+        return frozenset(name.lower() for name in names)
 
 
 class Guard:
@@ -118,7 +128,7 @@ class Guard:
     def __init__(self, application: Application, access: Access) -> None:
         self._application = application
         self._access = access
-        self._hosts = access.hosts
+        self._names = access.names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -146,7 +156,11 @@ class Guard:
                 "This review needs its token: open the address that was printed when it was started.",
             )
             return
-        if int(headers.get("content-length") or 0) > LARGEST_REQUEST or "transfer-encoding" in headers:
+        length = headers.get("content-length") or "0"
+        if not (length.isascii() and length.isdigit()):
+            await _respond(send, 400, "The Content-Length header is not a number.")
+            return
+        if len(length) > 9 or int(length) > LARGEST_REQUEST or "transfer-encoding" in headers:
             await _respond(send, 413, "The request is too large.")
             return
         more = list(HEADERS)
@@ -155,16 +169,29 @@ class Guard:
         await self._application(scope, receive, _with_headers(send, more))
 
     def _refusal(self, headers: dict[str, str], changes: bool) -> str | None:
-        if headers.get("host", "").lower() not in self._hosts:
+        host = headers.get("host", "").lower()
+        if not self._is_own(host):
             return "The Host header is not the address of this page."
         origin = headers.get("origin")
-        if origin is not None and origin.lower() not in {f"http://{host}" for host in self._hosts}:
+        if origin is not None and _with_port(origin.lower()) != _with_port(f"http://{host}"):
             return "The request comes from another page."
         if headers.get("sec-fetch-site") in ("cross-site", "same-site") and (
             changes or headers.get("sec-fetch-dest") != "document"
         ):
             return "The request comes from another site."
         return None
+
+    def _is_own(self, host: str) -> bool:
+        """Whether a Host header names this page.
+
+        Where every request needs the token, any IP address is accepted: this machine may have several, some
+        of which only the router or the container in front of it knows. No page of another site can use one,
+        as what such a page can make resolve to this machine is a domain name.
+        """
+        name, port = _split(host)
+        if port != str(self._access.port):
+            return False
+        return name in self._names or (self._access.needs_token and _is_address(name))
 
     def _is_known(self, headers: dict[str, str]) -> bool:
         sent = headers.get("authorization", "")
@@ -196,10 +223,32 @@ async def _respond(send: Send, status: int, text: str, more: list[tuple[bytes, b
     await send({"type": "http.response.body", "body": text.encode()})
 
 
+def _split(host: str) -> tuple[str, str]:
+    """Name and port of a Host header; browsers leave out port 80, which is that of http."""
+    if host.startswith("["):
+        name, _, rest = host[1:].partition("]")
+        return name, rest.removeprefix(":") or "80"
+    name, _, port = host.partition(":")
+    return name, port or "80"
+
+
+def _with_port(origin: str) -> tuple[str, str, str]:
+    scheme, _, host = origin.partition("://")
+    return scheme, *_split(host)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def _own_names() -> set[str]:
     """Names and addresses of this machine."""
     name = socket.gethostname()
-    names = {name, socket.getfqdn()}
+    names = {name, f"{name}.local", socket.getfqdn()}
     with suppress(OSError):  # a machine without a name service
         names |= {str(found[4][0]) for found in socket.getaddrinfo(name, None)}
     return names

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, PackageLoader, select_autoescape
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 
 from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
@@ -20,7 +22,12 @@ from laplaceconfidence.review.guard import Access, Guard
 from laplaceconfidence.review.picture_prefetcher import PicturePrefetcher
 from laplaceconfidence.review.queues import QueueFilter, QueueName, Show
 from laplaceconfidence.review.session import ReviewSession
-from laplaceconfidence.review.store import BusyStoreError, StaleDecisionError
+from laplaceconfidence.review.store_errors import (
+    BusyStoreError,
+    DiskFullError,
+    StaleDecisionError,
+    StoreGoneError,
+)
 
 TILES_ON_A_PAGE = 50
 TILES_IN_A_PREVIEW = 24
@@ -265,7 +272,24 @@ def _report_errors(app: FastAPI, describer: Describer, session: ReviewSession) -
         sample = describer.sample(error.current.row, session.progress().calibration)
         return JSONResponse({"message": str(error), "sample": sample}, status_code=409)
 
+    def invalid(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        # The values are left out: not everything that JSON can express can be encoded again.
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        text = f"The request is not valid: {where}: {first['msg']}."
+        return JSONResponse({"message": text.encode("utf-8", "replace").decode()}, status_code=422)
+
+    def refused(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        text = "The request is not valid JSON." if error.status_code == 400 else error.detail
+        return JSONResponse({"message": text}, status_code=error.status_code, headers=error.headers)
+
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, refused)
     app.add_exception_handler(InvalidInputError, response(422))
     app.add_exception_handler(BusyStoreError, response(503))
+    app.add_exception_handler(DiskFullError, response(507))
+    app.add_exception_handler(StoreGoneError, response(410))
     app.add_exception_handler(RunFolderError, response(500))
     app.add_exception_handler(StaleDecisionError, stale)

@@ -36,11 +36,14 @@ class Bulk:
     ----------
     rows : ndarray of int
         Rows of the samples, the most probable suggestion first.
+    versions : ndarray of int
+        Versions of their decisions at the time of the preview; they are stored only if these still hold.
     fingerprint : str
         Hash of the rows and their versions, so that what was previewed is what is stored.
     """
 
     rows: IntArray
+    versions: IntArray
     fingerprint: str
 
 
@@ -203,7 +206,7 @@ class ReviewSession:
             rows = rows[np.argsort(-samples.probability[rows], kind="stable")]
             versions = np.array([self._version(int(row)) for row in rows], dtype=np.int64)
         seen = hashlib.sha256(rows.tobytes() + versions.tobytes()).hexdigest()
-        return Bulk(rows, seen)
+        return Bulk(rows, versions, seen)
 
     def accept_bulk(self, bulk: Bulk, *, who: str) -> list[Decision]:
         """Accept several suggestions in one step, which is undone as one.
@@ -218,11 +221,16 @@ class ReviewSession:
         Returns
         -------
         list of Decision
+
+        Raises
+        ------
+        StaleDecisionError
+            If another decision on one of the samples was stored since ``bulk`` was made; none is stored then.
         """
         with self._lock:
             decisions = [
-                new_decision(self.samples, int(row), "suggestion", None, self._version(int(row)))
-                for row in bulk.rows
+                new_decision(self.samples, int(row), "suggestion", None, int(version))
+                for row, version in zip(bulk.rows, bulk.versions, strict=True)
             ]
             return self._remember_all(self.store.decide(decisions, who=who, queue="bulk"))
 

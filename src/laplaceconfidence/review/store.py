@@ -9,8 +9,8 @@ overwrite each other's decisions unknowingly.
 from __future__ import annotations
 
 import json
+import os
 import secrets
-import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -19,11 +19,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from laplaceconfidence.exceptions import LaplaceConfidenceError, RunFolderError
-from laplaceconfidence.records.audit_run import AuditRecord
+from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.folder_lock import FolderLock
+from laplaceconfidence.records.audit_run import KIND, AuditRecord, read_audit
+from laplaceconfidence.records.run_folder import DECISIONS, record_name
 from laplaceconfidence.review.decisions import Decision, NewDecision
+from laplaceconfidence.review.store_errors import (
+    DiskFullError,
+    StaleDecisionError,
+    StoreGoneError,
+    check_whole,
+    explained,
+)
 
-FILE = "decisions.sqlite"
+FILE = DECISIONS
 FORMAT_VERSION = 1
 SECONDS_TO_WAIT = 5.0  # for another process that is writing
 _ROWS_AT_ONCE = 500
@@ -48,29 +57,10 @@ BEGIN SELECT RAISE(ABORT, 'the log of decisions only grows'); END;
 """
 
 
-class StaleDecisionError(LaplaceConfidenceError):
-    """Another decision was stored in the meantime.
-
-    Parameters
-    ----------
-    current : Decision
-        The decision that holds now.
-    """
-
-    def __init__(self, current: Decision) -> None:
-        verdict = current.verdict or "decision undone"
-        super().__init__(
-            f"{current.who} decided on this sample in the meantime: {verdict}. Nothing was changed."
-        )
-        self.current = current
-
-
-class BusyStoreError(RunFolderError):
-    """Another process holds a lock on the decisions; nothing was stored."""
-
-
 class DecisionStore:
     """The decisions of one run. Safe to use from several threads and from several processes.
+
+    While it is open, the folder has a shared lock, so that the run is not replaced by another audit.
 
     Parameters
     ----------
@@ -83,8 +73,23 @@ class DecisionStore:
     def __init__(self, folder: Path, record: AuditRecord) -> None:
         self.path = folder / FILE
         self._lock = threading.Lock()
-        with _explained(self.path, keep_copy=True):
-            self._connection = self._opened(record)
+        self._is_gone = False
+        self._folder_lock = FolderLock(folder, shared=True)
+        try:
+            if _is_audit(folder) and _fingerprint(read_audit(folder).record) != _fingerprint(record):
+                raise RunFolderError(f"{folder} was replaced by another audit just now: start again.")
+            is_new = check_whole(self.path)
+            try:
+                with explained(self.path, keep_copy=True):
+                    self._connection = self._opened(record)
+            except DiskFullError:
+                if is_new and self.path.is_file() and self.path.stat().st_size == 0:
+                    self.path.unlink()  # nothing was ever in it
+                raise
+            self._file = self.path.stat()
+        except BaseException:
+            self._folder_lock.close()
+            raise
 
     def _opened(self, record: AuditRecord) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -115,6 +120,7 @@ class DecisionStore:
         """Close the file."""
         with self._lock:
             self._connection.close()
+            self._folder_lock.close()
 
     def data_version(self) -> int:
         """Return a number that changes whenever another process has written.
@@ -181,7 +187,7 @@ class DecisionStore:
                 known = before.get(decision.row)
                 if (known.version if known else 0) != decision.expected_version:
                     raise StaleDecisionError(
-                        known or Decision(decision.row, 0, None, None, "someone", at, queue)
+                        known or Decision(decision.row, 0, None, None, "someone", at, queue), len(new)
                     )
             made = [Decision(d.row, d.expected_version + 1, d.verdict, d.label, who, at, queue) for d in new]
             details = [(decision.sample_id, decision.shown) for decision in new]
@@ -222,7 +228,7 @@ class DecisionStore:
             for row, _, verdict, label, _ in undone:
                 now = current[row]
                 if (now.verdict, now.label, now.who) != (verdict, label, who):
-                    raise StaleDecisionError(now)
+                    raise StaleDecisionError(now, len(undone))
             made = [_restored(before, row, current[row].version + 1, who) for row, *_, before in undone]
             details: list[tuple[str, dict[str, Any]]] = [(sample_id, {}) for _, sample_id, *_ in undone]
             batch = secrets.token_hex(8)
@@ -271,13 +277,15 @@ class DecisionStore:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, _explained(self.path, keep_copy=False):
+        with self._lock, explained(self.path, keep_copy=False):
+            self._check_file()
             yield self._connection
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction: everything in the block is written to disk, or nothing."""
-        with self._lock, _explained(self.path, keep_copy=False):
+        with self._lock, explained(self.path, keep_copy=False):
+            self._check_file()
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -286,6 +294,21 @@ class DecisionStore:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
                 raise
+            self._check_file()
+
+    def _check_file(self) -> None:
+        """Raise, from then on always, where the path no longer leads to the file that was opened."""
+        if not self._is_gone:
+            try:
+                self._is_gone = not os.path.samestat(self._file, self.path.stat())
+            except OSError:
+                self._is_gone = True
+        if self._is_gone:
+            raise StoreGoneError(
+                f"{self.path} was moved, deleted or replaced while this review was running. This decision is "
+                "not stored, and no further one is accepted: stop the review with Ctrl+C, put the run back, "
+                "and start it again."
+            )
 
 
 def read_decisions(folder: Path, record: AuditRecord) -> list[Decision]:
@@ -303,7 +326,7 @@ def read_decisions(folder: Path, record: AuditRecord) -> list[Decision]:
     list of Decision
         Empty where there was no review.
     """
-    if not (folder / FILE).exists():
+    if check_whole(folder / FILE):
         return []
     store = DecisionStore(folder, record)
     try:
@@ -318,40 +341,13 @@ def _restored(before: str | None, row: int, version: int, who: str) -> Decision:
     return Decision(row, version, verdict, label, *by)
 
 
+def _is_audit(folder: Path) -> bool:
+    return (folder / record_name(KIND)).is_file()
+
+
 def _fingerprint(record: AuditRecord) -> str:
     return json.dumps([record.created, record.n_samples, record.n_issues, record.class_names])
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-@contextmanager
-def _explained(path: Path, *, keep_copy: bool) -> Iterator[None]:
-    """Turn SQLite's errors into ours; where the file cannot be opened, keep a copy of it."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        copy = f" A copy is kept at {_copied(path)}." if keep_copy and path.is_file() else ""
-        if "locked" in str(error) or "busy" in str(error):
-            raise BusyStoreError(
-                f"The decisions in {path} are locked by another program: close it and try again.{copy}"
-            ) from error
-        if "readonly" in str(error) or "unable to open" in str(error):
-            raise RunFolderError(
-                f"The decisions cannot be stored in {path} ({error}): make the folder writable, or copy the "
-                "run to a folder where you may write."
-            ) from error
-        raise RunFolderError(
-            f"The decisions in {path} are damaged ({error}).{copy} Save what can be saved with "
-            f"'sqlite3 {path} .recover', or move the file away to start over."
-        ) from error
-
-
-def _copied(path: Path) -> Path:
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    copy = path.with_name(f"decisions-copy-{stamp}-{secrets.token_hex(2)}.sqlite")
-    for suffix in ("", "-wal"):
-        with suppress(OSError):
-            shutil.copy2(f"{path}{suffix}", f"{copy}{suffix}")
-    return copy

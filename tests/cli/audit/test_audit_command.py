@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from laplaceconfidence.records import read_audit
+from laplaceconfidence.review.session import ReviewSession
 
 OPTIONS = ("--label", "mood", "--features", "emb_*", "--text", "review", "--id", "number", "-k", "10")
 
@@ -68,6 +69,23 @@ def test_notes_go_to_standard_error_and_into_the_record(
     assert "Warning" not in done.stderr
     assert "Note" not in done.stdout
     assert note in read_audit(tmp_path / "x").record.warnings
+
+
+def test_decisions_are_discarded_only_when_asked(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:
+    assert run("audit", "reviews.csv", *OPTIONS, "-o", "x").exit_code == 0
+    session = ReviewSession(read_audit(tmp_path / "x"))
+    session.decide(4, "keep", label=None, expected_version=0, who="ann", queue="worst")
+    session.close()
+    refused = run("audit", "reviews.csv", *OPTIONS, "-o", "x", "--overwrite")
+    assert refused.exit_code == 2
+    assert "holds decisions of a review" in refused.stderr
+    alone = run("audit", "reviews.csv", *OPTIONS, "-o", "y", "--discard-decisions")
+    assert "only applies to '--overwrite'" in alone.stderr
+    both = ("--overwrite", "--discard-decisions")
+    done = run("audit", "reviews.csv", *OPTIONS, "-o", "x", "--decisions", "x", *both)
+    assert done.exit_code == 0, done.stderr
+    assert not (tmp_path / "x" / "decisions.sqlite").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["reviews.csv", "x"]
 
 
 def test_an_audit_is_replaced_only_when_asked(run: Any, table: pd.DataFrame) -> None:

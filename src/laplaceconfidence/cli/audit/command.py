@@ -258,8 +258,17 @@ def audit(
         word(
             RESULT,
             "Replace the audit in the folder. A folder with other files in it, or with a review_sample.csv "
-            "that has been filled in, is never replaced.",
+            "that has been filled in, is never replaced, nor is one that is being reviewed. Decisions of a "
+            "review need --discard-decisions as well.",
             "--overwrite",
+        ),
+    ] = False,
+    discard_decisions: Annotated[
+        bool,
+        word(
+            RESULT,
+            "With --overwrite: replace the audit even if it holds decisions of a review, which are deleted.",
+            "--discard-decisions",
         ),
     ] = False,
 ) -> None:
@@ -332,6 +341,7 @@ def audit(
             n_for_review=sample_for_review,
             out=out,
             overwrite=overwrite,
+            discard_decisions=discard_decisions,
         )
         run_audit(request, warnings)
 

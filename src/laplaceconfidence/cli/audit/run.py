@@ -24,7 +24,7 @@ from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.data.source_paths import full_path, with_full_paths
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 from laplaceconfidence.records import write_audit
-from laplaceconfidence.records.run_folder import check_place
+from laplaceconfidence.records.run_folder import reserved_place
 from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import must_be
 
@@ -52,13 +52,18 @@ class AuditRequest:
     n_for_review: int | None
     out: Path | None
     overwrite: bool
+    discard_decisions: bool
 
 
 def run_audit(request: AuditRequest, warnings: list[str]) -> None:
     """Audit, write the run and show its summary; ``warnings`` collects the warnings shown so far."""
     folder = request.out or Path(f"laplaceconfidence-audit-{stem_of(request.source)}")
-    check_place(folder, overwrite=request.overwrite)
-    with showing_progress():
+    if request.discard_decisions and not request.overwrite:
+        raise InvalidInputError(
+            "'--discard-decisions' only applies to '--overwrite', which was not given. Give both or neither."
+        )
+    replacing = {"overwrite": request.overwrite, "discard_decisions": request.discard_decisions}
+    with reserved_place(folder, **replacing), showing_progress():
         with stage("reading"):
             dataset = read_dataset(request.source, **request.read_options)
             test = read_test_data(request.test, request.read_options, **request.test_options)
@@ -98,7 +103,7 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
                 | verified.described
                 | ({"features_learned_by": learned.described} if learned.described else {}),
                 warnings=tuple(warnings),
-                overwrite=request.overwrite,
+                **replacing,
                 review_sample=sample,
             )
     show_skipped(learned.skipped)
