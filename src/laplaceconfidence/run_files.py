@@ -18,6 +18,7 @@
 ``truth.parquet``                         true labels, where they are known (command line only)
 ``tensorboard/``                          logs for TensorBoard, if requested
 ``report.html``                           written by ``laplaceconfidence report``
+``thumbnails/``                           written by ``laplaceconfidence review``
 ========================================  ===========================================================
 """
 
@@ -42,12 +43,13 @@ SKIPPED_IMAGES = "skipped_images.txt"
 TRUTH = "truth.parquet"
 TENSORBOARD = "tensorboard"
 REPORT = "report.html"
+THUMBNAILS = "thumbnails"
 
 ALL = frozenset(
     {
         *(SETTINGS, METRICS, TIMINGS, PREDICTIONS, TEST_PREDICTIONS, REFINED_LABELS, SUMMARY),
         *(CONFIDENCES, FEATURES, CHECKPOINTS),
-        *(SOURCE, SKIPPED_IMAGES, TRUTH, TENSORBOARD, REPORT),
+        *(SOURCE, SKIPPED_IMAGES, TRUTH, TENSORBOARD, REPORT, THUMBNAILS),
     }
 )
 """Everything at the top of a run folder that belongs to the run."""

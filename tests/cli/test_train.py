@@ -15,6 +15,7 @@ import pytest
 import torch
 from PIL import Image
 from rich.console import Console
+from starlette.testclient import TestClient
 
 from laplaceconfidence import folder_lock
 from laplaceconfidence.cli.train import data as training_data
@@ -22,6 +23,11 @@ from laplaceconfidence.cli.train.command import _quiet_unless_first
 from laplaceconfidence.cli.train.progress import RoundDisplay
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.exceptions import AdjustedSettingWarning
+from laplaceconfidence.records.refined_run import read_suggestions
+from laplaceconfidence.records.sample_arrays import SampleArrays
+from laplaceconfidence.review.guard import Access
+from laplaceconfidence.review.server import create_app
+from laplaceconfidence.review.session import ReviewSession
 from laplaceconfidence.training.classifier import RobustClassifier
 from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.registry import METHODS, settings_of
@@ -483,3 +489,62 @@ def test_help_teaches_with_examples(run: Any) -> None:
     assert done.exit_code == 0
     assert done.stdout.count("laplaceconfidence train ") >= 4
     assert "torchrun" in done.stdout
+
+
+def test_the_refined_labels_of_a_finished_run_are_reviewed_and_exported(
+    run: Any, photos: Path, tmp_path: Path
+) -> None:
+    (photos / "dark" / "001.png").write_bytes((photos / "light" / "001.png").read_bytes())  # a wrong label
+    assert run("train", photos, "--out", "trained", *QUICK, *GRAPH).exit_code == 0
+    table = pd.read_parquet(tmp_path / "trained" / "refined_labels.parquet")
+    differs = table["given_label"] != table["refined_label"]
+    samples = SampleArrays.of(read_suggestions(tmp_path / "trained"))
+    assert samples.flagged.tolist() == differs.tolist()
+    names = [samples.name(code) for code in samples.suggested.tolist()]
+    assert names == table["refined_label"].tolist()
+    assert samples.sources is not None
+    assert all(Path(source).is_file() for source in samples.sources)
+    done = run(
+        "export", "trained", "-o", "new.csv", "--policy", "reviewed-then-confident", "--min-probability", "0"
+    )
+    assert done.exit_code == 0, done.stderr
+    exported = pd.read_csv(tmp_path / "new.csv")
+    assert exported["label"].tolist() == table["refined_label"].tolist()
+    assert set(pd.read_csv(tmp_path / "new.trail.csv")["decided_by"]) <= {"training with Laplace"}
+
+
+def test_decisions_on_a_training_run_are_exported(run: Any, photos: Path, tmp_path: Path) -> None:
+    assert run("train", photos, "--out", "trained", *QUICK, *GRAPH).exit_code == 0
+    session = ReviewSession(read_suggestions(tmp_path / "trained"))
+    given = int(session.samples.given[3])
+    session.decide(3, "other", label=1 - given, who="Ada", queue="suspects", expected_version=0)
+    client = TestClient(
+        create_app(session, Access("127.0.0.1", 8000), reviewer="Ada"), base_url="http://127.0.0.1:8000"
+    )
+    assert client.get("/").status_code == 200
+    session.close()
+    done = run("export", "trained", "-o", "new.csv")
+    assert done.exit_code == 0, done.stderr
+    assert "1 label changed" in done.stdout
+    trail = pd.read_csv(tmp_path / "new.trail.csv")
+    assert trail[["row", "decided_by"]].to_numpy().tolist() == [[3, "Ada"]]
+    before = (tmp_path / "trained" / "refined_labels.parquet").read_bytes()
+    assert run("train", photos, "--out", "trained", *QUICK, *GRAPH, "--overwrite").exit_code == 2
+    assert (tmp_path / "trained" / "refined_labels.parquet").read_bytes() == before
+
+
+def test_runs_without_labels_to_review_say_why(run: Any, photos: Path, tmp_path: Path) -> None:
+    assert run("train", photos, "--out", "trained", *QUICK, *GRAPH).exit_code == 0
+    source = tmp_path / "trained" / "source.json"
+    record = json.loads(source.read_text())
+    source.write_text(json.dumps(record | {"preset_settings": {"noise": {"kind": "symmetric", "rate": 0.2}}}))
+    for command in ("export", "review"):
+        done = run(command, "trained")
+        assert done.exit_code == 2
+        assert "is a benchmark" in done.stderr
+    (tmp_path / "trained" / "summary.json").unlink()
+    for command in ("export", "review"):
+        done = run(command, "trained")
+        assert done.exit_code == 2
+        assert "is not finished" in done.stderr
+        assert "--resume" in done.stderr

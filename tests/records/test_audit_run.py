@@ -261,6 +261,13 @@ def test_folders_that_are_no_runs_are_refused(tmp_path: Path) -> None:
         read_audit(tmp_path / "file")
 
 
+def test_a_training_run_is_not_called_incomplete(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text("{}")
+    pd.DataFrame({"id": ["1"]}).to_parquet(tmp_path / "refined_labels.parquet")
+    with pytest.raises(RunFolderError, match="holds a training run"):
+        read_audit(tmp_path)
+
+
 def test_half_written_runs_are_refused(run_folder: Path) -> None:
     (run_folder / "evidence.parquet").unlink()
     with pytest.raises(RunFolderError, match=r"incomplete: evidence\.parquet"):

@@ -10,7 +10,7 @@ import numpy as np
 from laplaceconfidence.arrays import BoolArray, IntArray
 from laplaceconfidence.auditing.corrections import accepted_suggestions
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.records.audit_run import AuditRun
+from laplaceconfidence.records.audit_run import AuditRecord, AuditRun
 from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.review.decisions import SETTLES_LABEL, Decision
 from laplaceconfidence.review.store import read_decisions
@@ -186,11 +186,15 @@ def _trail(
                 "why": why,
                 "probability": _rounded(dict(samples.top_classes(row)).get(new)) if is_kept[row] else None,
                 "label_score": _rounded(samples.confidence[row]),
-                "decided_by": decision.who if decision else f"audit by {record.estimator!r}",
+                "decided_by": decision.who if decision else _author(record),
                 "decided_at": decision.at if decision else record.created,
             }
         )
     return pd.DataFrame(entries, columns=list(TRAIL_COLUMNS))
+
+
+def _author(record: AuditRecord) -> str:
+    return record.estimator if record.source.get("command") == "train" else f"audit by {record.estimator!r}"
 
 
 def _rounded(value: float | None) -> float | None:

@@ -20,6 +20,7 @@ from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.files import is_disk_full, replace_folder, restore_folder
 from laplaceconfidence.folder_lock import FolderLock
 from laplaceconfidence.records.review_sample import REVIEW_SAMPLE, is_filled_in
+from laplaceconfidence.run_files import SETTINGS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -247,6 +248,11 @@ def _raise_for_no_record(folder: Path, kind: str) -> None:
     others = [other for other in KINDS if other != kind and (folder / record_name(other)).is_file()]
     if others:
         raise RunFolderError(f"{folder} holds a run of the kind {others[0]!r}, not {kind!r}.")
+    if (folder / SETTINGS).is_file():
+        raise RunFolderError(
+            f"{folder} holds a training run, not a run of the kind {kind!r}. 'laplaceconfidence report', "
+            "'review' and 'export' take training runs."
+        )
     if any(folder.glob("*.parquet")):
         raise RunFolderError(
             f"{folder} has no {record_name(kind)}: the run was not written completely. Run the command again."

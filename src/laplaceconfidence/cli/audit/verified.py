@@ -101,10 +101,10 @@ def verified_labels(dataset: NoisyDataset, tables: tuple[Path, ...], reviewed: P
 
 def _decisions(ids: Container[str], folder: Path) -> Verified:
     """The labels that the review of the run in ``folder`` settled for the samples with these ids."""
-    from laplaceconfidence.records import read_audit
+    from laplaceconfidence.records.refined_run import read_suggestions
     from laplaceconfidence.review.outcome import review_outcome
 
-    outcome = review_outcome(read_audit(folder))
+    outcome = review_outcome(read_suggestions(folder))
     labels = {id: label for id, label in outcome.labels.items() if id in ids}
     if lost := len(outcome.labels) - len(labels):
         notices().print(f"{counted(lost, 'decision')} ignored: their samples are not in this data.")

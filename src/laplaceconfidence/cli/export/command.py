@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an audit, reviewed or not.")],
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="Folder of an audit or a finished training run, reviewed or not."),
+    ],
     out: Annotated[
         Path | None,
         typer.Option(
@@ -77,10 +80,10 @@ def export(
     """
     with report_errors():
         from laplaceconfidence.export import plan_export, write_export
-        from laplaceconfidence.records import read_audit
+        from laplaceconfidence.records.refined_run import read_suggestions
 
         plan = plan_export(
-            read_audit(run), policy=policy, min_probability=min_probability, fill_missing=fill_missing
+            read_suggestions(run), policy=policy, min_probability=min_probability, fill_missing=fill_missing
         )
         _show(plan)
         if dry_run:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def review(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of an audit.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Folder of an audit or a finished training run.")
+    ],
     host: Annotated[
         str,
         typer.Option(
@@ -40,16 +42,17 @@ def review(
 ) -> None:
     """Decide label by label in the browser.
 
-    Opens a local page with the suspects of an audit, worst first. Every decision is on disk, in
+    Opens a local page with the suspects, worst first: the flagged labels of an audit, or those that a
+    training run refined. Every decision is on disk, in
     RUN/decisions.sqlite, before the page confirms it: stop with Ctrl+C at any time and continue later. Then
     write the corrected data set with [cyan]laplaceconfidence export RUN[/cyan]. It needs the extra review:
     pip install 'laplaceconfidence\\[review]'.
     """
     with report_errors():
-        from laplaceconfidence.records import read_audit
+        from laplaceconfidence.records.refined_run import read_suggestions
         from laplaceconfidence.review.serving import serve
 
-        audit = read_audit(run)
+        audit = read_suggestions(run)
         serve(
             audit,
             host=host,

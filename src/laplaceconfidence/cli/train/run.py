@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,7 @@ class _Run:
         write_json(
             request.folder / SOURCE,
             {
+                "created": datetime.now(UTC).isoformat(timespec="seconds"),
                 "source": full_path(request.source),
                 "options": with_full_paths(request.read_options),
                 "preset": self.preset_name,
