@@ -247,7 +247,7 @@ def test_a_disk_that_fails_is_reported_as_the_folder_not_being_writable(tmp_path
         with new_run_folder(tmp_path / "run"):
             raise OSError(28, "No space left on device")
 
-    with pytest.raises(RunFolderError, match="No space left on device"):
+    with pytest.raises(RunFolderError, match="the disk is full"):
         fail()
 
 

@@ -101,16 +101,6 @@ def test_a_report_does_not_keep_the_audit_from_being_replaced(make_run: MakeRun)
     check_place(run.folder, overwrite=True)
 
 
-def test_decisions_keep_the_audit_from_being_replaced(make_run: MakeRun) -> None:
-    from laplaceconfidence.records.run_folder import check_place
-    from laplaceconfidence.review.session import ReviewSession
-
-    run = make_run("csv")
-    ReviewSession(run).close()
-    with pytest.raises(RunFolderError, match=r"decisions\.sqlite"):
-        check_place(run.folder, overwrite=True)
-
-
 def test_missing_pictures_leave_a_note(make_run: MakeRun, tmp_path: Path) -> None:
     run = make_run("parquet")
     for path in (tmp_path / "data" / "images").iterdir():
