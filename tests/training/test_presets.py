@@ -32,6 +32,13 @@ CIFAR: dict[str, Any] = {
     "strong": "randaugment",
     "channels_last": False,
     "validation_fraction": 0.1,
+    # What came after the paper is not used.
+    "schedule": "step",
+    "learning_rate_warmup": None,
+    "nesterov": False,
+    "clip_gradients": None,
+    "weight_average": None,
+    "average_evidence": False,
 }
 OF_METHOD: dict[str, Any] = {"warmup": 15, "passes": 2, "alpha": 0.99}
 # name: (kind of noise, rate, sharpening T, neighbors k, negative entropy in warm-up)
@@ -142,7 +149,7 @@ def test_the_closest_names_are_offered() -> None:
     [
         (
             "learning_rat=1",
-            r"no setting 'learning_rat'\. Did you mean 'learning_rate'\? The valid ones here: batch_size, ",
+            r"no setting 'learning_rat'\. Did you mean 'learning_rate'\? The valid ones here: average_evidence, ",
         ),
         ("noise.kindness=1", r"no setting 'noise.kindness'\. Did you mean 'kind'\? .*: kind, rate, seed\."),
         ("data.size=1", r"no setting 'data.size'.*: image_size, test_share\."),
@@ -152,7 +159,7 @@ def test_the_closest_names_are_offered() -> None:
         ("noise.kind=odd", r"'noise.kind' cannot be 'odd'"),
         ("Rounds=3", r"no setting 'Rounds'\. Did you mean 'rounds'\?"),
         ("learning_rate_drops=[1, 'x']", r"'learning_rate_drops' cannot be 'x'"),
-        ("noise=3", r"no setting 'noise'\. .*The valid ones here: batch_size, "),
+        ("noise=3", r"no setting 'noise'\. .*The valid ones here: average_evidence, batch_size, "),
         ("rounds=many", r"'rounds' cannot be 'many'"),
         ("rounds", r"'set' parameter must be written key=value"),
         ("warmup=3", r"no setting 'warmup'\. It is a setting of the method: write 'method\.warmup'\."),
@@ -229,3 +236,26 @@ def test_auto_is_possible_where_the_class_allows_it(change: str) -> None:
     setting = change.partition("=")[0].removeprefix("method.")
     assert getattr(load_preset("digits", [change]).build_method(), setting) == "auto"
     assert load_preset("digits", ["rounds=auto"]).parameters()["rounds"] == "auto"
+
+
+def test_a_schedule_replaces_the_settings_of_the_one_before_it() -> None:
+    step, cosine = load_preset("image-folder-small"), load_preset("image-folder-small", ["schedule=cosine"])
+    assert step.training.learning_rate_drops == (0.85,)
+    assert (cosine.training.schedule, cosine.training.learning_rate_drops) == ("cosine", None)
+    assert load_preset("image-folder-small", ["schedule=step"]).training.learning_rate_drops == (0.85,)
+
+
+def test_what_a_preset_says_about_weights_is_complete_and_can_be_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'extends = "image-folder-small"\n[training]\nschedule = "one-cycle"\nlearning_rate_warmup = 0.2\n'
+        "nesterov = true\nclip_gradients = 1.0\nweight_average = 0.99\naverage_evidence = true\n"
+    )
+    given = load_preset(str(path)).parameters()
+    assert (given["schedule"], given["learning_rate_warmup"], given["nesterov"]) == ("one-cycle", 0.2, True)
+    assert (given["clip_gradients"], given["weight_average"], given["average_evidence"]) == (1.0, 0.99, True)
+    changes = ["clip_gradients=none", "weight_average=none", "average_evidence=false"]
+    without = load_preset(str(path), changes).parameters()
+    assert (without["clip_gradients"], without["weight_average"]) == (None, None)
+    assert "weight_average" not in TrainingPreset(rounds=3).parameters()  # left to "auto"
+    assert TrainingPreset(learning_rate=0.1).parameters()["weight_average"] is None

@@ -20,6 +20,7 @@ from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.laplace import Laplace
 from laplaceconfidence.training.presets import load_preset
 from laplaceconfidence.training.run_settings import AUTOMATIC, described, resolve_settings
+from laplaceconfidence.training.settings import TrainingSettings
 from small_runs import noisy_digits, quick, tiny_mlp
 
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.exceptions.LaplaceConfidenceWarning")
@@ -92,8 +93,25 @@ def test_automatic_presets_state_nothing_that_the_classifier_would_ignore(name: 
     given, default = load_preset(name).parameters(), RobustClassifier().get_params()
     for setting, value in given.items():
         assert setting in AUTOMATIC or value == default[setting], setting
-    assert set(AUTOMATIC) - given.keys() <= {"weak", "channels_last"}
+    assert set(AUTOMATIC) - given.keys() <= {"weak", "channels_last", "learning_rate_drops"}
     assert load_preset(name).noise is None
+
+
+def test_a_schedule_and_its_settings_come_together() -> None:
+    images, cpu = np.zeros((8, 20, 20, 3), np.uint8), torch.device("cpu")
+    data = training_data(images, np.arange(8) % 2, cpu, n_workers=0, missing_label=None)
+
+    def resolved(**given: Any) -> TrainingSettings:
+        return resolve_settings(RobustClassifier(**given).get_params(deep=False), data, cpu, 0).training
+
+    assert (resolved().schedule, resolved().learning_rate_drops) == ("step", (0.85,))
+    cosine = resolved(schedule="cosine", weight_average=0.9, clip_gradients=2.0, nesterov=True)
+    assert (cosine.schedule, cosine.learning_rate_drops) == ("cosine", ())
+    assert (cosine.weight_average, cosine.clip_gradients, cosine.nesterov) == (0.9, 2.0, True)
+    drops = resolved(learning_rate_drops=[3])
+    assert (drops.schedule, drops.learning_rate_drops) == ("step", (3,))
+    with pytest.raises(InvalidInputError, match="'learning_rate_drops' parameter must be empty"):
+        resolved(schedule="one-cycle", learning_rate_drops=[3])
 
 
 def test_the_defaults_suit_feature_vectors() -> None:

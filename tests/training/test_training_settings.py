@@ -31,11 +31,11 @@ def test_the_learning_rate_drops_as_in_the_paper() -> None:
     preset = load_preset("cifar10-sym50").training.parameters()
     shared = ("rounds", "learning_rate", "learning_rate_drops", "drop_factor")
     paper = settings(**{name: preset[name] for name in shared})
-    assert [paper.learning_rate_in(r) for r in (0, 299)] == [0.01, 0.01]
-    assert paper.learning_rate_in(300) == pytest.approx(0.001)
-    assert paper.learning_rate_in(399) == pytest.approx(0.001)
+    assert [paper.learning_rate_at(r) for r in (0, 299)] == [0.01, 0.01]
+    assert paper.learning_rate_at(300) == pytest.approx(0.001)
+    assert paper.learning_rate_at(399) == pytest.approx(0.001)
     twice = settings(rounds=10, learning_rate=1, learning_rate_drops=(4, 0.8))
-    assert [twice.learning_rate_in(r) for r in (3, 4, 8)] == pytest.approx([1, 0.1, 0.01])
+    assert [twice.learning_rate_at(r) for r in (3, 4, 8)] == pytest.approx([1, 0.1, 0.01])
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,27 @@ def test_the_learning_rate_drops_as_in_the_paper() -> None:
         ("momentum", 1.0),
         ("compile", "yes"),
         ("learning_rate_drops", (0,)),
+        ("schedule", "linear"),
+        ("learning_rate_warmup", 1.0),
+        ("clip_gradients", 0),
+        ("weight_average", 1),
+        ("nesterov", "yes"),
     ],
 )
 def test_wrong_values_are_refused_by_name(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"'{name}' parameter"):
         settings(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [
+        ("learning_rate_drops", {"schedule": "cosine"}),
+        ("nesterov", {"nesterov": True, "optimizer": "adam"}),
+        ("nesterov", {"nesterov": True, "momentum": 0}),
+        ("average_evidence", {"average_evidence": True}),
+    ],
+)
+def test_settings_that_would_have_no_effect_are_refused(name: str, others: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+        settings(**others)

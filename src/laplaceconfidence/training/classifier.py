@@ -42,8 +42,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
     Parameters
     ----------
     network : str, callable or torch.nn.Module, default="auto"
-        "preact_resnet18", "inception_resnet_v2", "small_cnn" or "mlp"; "package.module:factory"; a factory
-        that is called with ``(n_classes, input_shape)``; or a module.
+        "preact_resnet18", "inception_resnet_v2", "small_resnet", "small_cnn" or "mlp";
+        "package.module:factory"; a factory that is called with ``(n_classes, input_shape)``; or a module.
     method : str or Method, default="auto"
         The training method with its settings, such as ``Laplace(warmup=10)`` or
         ``DivideMix(unlabelled_weight=0)``; or its name ("laplace", "cross_entropy", "co_teaching",
@@ -55,16 +55,31 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
     optimizer : {"sgd", "adam"}, default="sgd"
         The optimizer of all networks.
     learning_rate : float, default="auto"
-        Learning rate of the first round.
+        The highest learning rate: without a warm-up of the learning rate, that of the first round.
     momentum : float, default=0.9
         Momentum of SGD; the first beta of Adam.
     weight_decay : float, default=5e-4
         Weight decay of the optimizer.
+    schedule : {"step", "cosine", "one-cycle"}, default="auto"
+        "step" lowers the learning rate at ``learning_rate_drops``. "cosine" and "one-cycle" change it in
+        every step: it falls to 0 along half a cosine, or along a line after a rise.
     learning_rate_drops : sequence of float, default="auto"
-        Rounds at which the learning rate is multiplied by ``drop_factor``; numbers below 1 are shares of
-        all rounds.
+        Rounds at which the schedule "step" multiplies the learning rate by ``drop_factor``; numbers below 1
+        are shares of all rounds.
     drop_factor : float, default=0.1
         See ``learning_rate_drops``.
+    learning_rate_warmup : float or None, default="auto"
+        Share of all rounds over which the learning rate rises from 0; ``None`` is 0.3 for "one-cycle" and 0
+        for the other schedules.
+    nesterov : bool, default="auto"
+        Whether SGD uses Nesterov momentum.
+    clip_gradients : float or None, default="auto"
+        Largest norm of the gradient of each network; ``None`` does not limit it.
+    weight_average : float or None, default="auto"
+        Decay, such as 0.999, of an exponential moving average of the weights of each network. Predictions,
+        accuracies and ``networks_`` then have the averaged weights; the steps of the training do not.
+    average_evidence : bool, default="auto"
+        Whether methods make their plans (confidences, splits) from outputs of the averaged weights, too.
     weak, strong : str or callable, default="auto"
         The views of the samples. Weak: "none" or a callable ``(images, generator) -> images``. Strong:
         "randaugment", "autoaugment", "augmix", "none" or a callable for images, "mask", "none" or a callable
@@ -136,8 +151,14 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         learning_rate: float | str = "auto",
         momentum: float = 0.9,
         weight_decay: float = 5e-4,
+        schedule: str = "auto",
         learning_rate_drops: Sequence[float] | str = "auto",
         drop_factor: float = 0.1,
+        learning_rate_warmup: float | str | None = "auto",
+        nesterov: bool | str = "auto",
+        clip_gradients: float | str | None = "auto",
+        weight_average: float | str | None = "auto",
+        average_evidence: bool | str = "auto",
         weak: str | Augmentation = "auto",
         strong: str | Augmentation = "auto",
         precision: str = "float32",
@@ -164,8 +185,14 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         self.learning_rate = learning_rate
         self.momentum = momentum
         self.weight_decay = weight_decay
+        self.schedule = schedule
         self.learning_rate_drops = learning_rate_drops
         self.drop_factor = drop_factor
+        self.learning_rate_warmup = learning_rate_warmup
+        self.nesterov = nesterov
+        self.clip_gradients = clip_gradients
+        self.weight_average = weight_average
+        self.average_evidence = average_evidence
         self.weak = weak
         self.strong = strong
         self.precision = precision

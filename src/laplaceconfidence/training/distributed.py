@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,11 +99,15 @@ class Team:
 
     def average_buffers(self, module: nn.Module) -> None:
         """Give all processes the mean of floating-point buffers: the running statistics of BatchNorm."""
+        self.average_tensors(module.buffers())
+
+    def average_tensors(self, tensors: Iterable[Tensor]) -> None:
+        """Give all processes the mean of floating-point tensors, in place."""
         if self.size > 1:
-            for buffer in module.buffers():
-                if buffer.is_floating_point():
-                    dist.all_reduce(buffer)
-                    buffer.div_(self.size)
+            for tensor in tensors:
+                if tensor.is_floating_point():
+                    dist.all_reduce(tensor)
+                    tensor.div_(self.size)
 
     def parallel(self, module: nn.Module, device: torch.device) -> nn.Module:
         """``module``, with gradients that are averaged over all processes in the backward pass."""

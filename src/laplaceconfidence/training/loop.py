@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,11 @@ from laplaceconfidence.run_files import AFTER_TRAINING, AFTER_WARM_UP
 from laplaceconfidence.stages import stage
 from laplaceconfidence.training.guards import Guards, check_batches
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem
+from laplaceconfidence.training.optimization import Optimization
 from laplaceconfidence.training.phase_steps import index_batches, steps
 from laplaceconfidence.training.progress import TrainingProgress
 from laplaceconfidence.training.run_folder import RunFolder, end_of_plain_training, shown_rows
+from laplaceconfidence.training.schedules import progress_of_network
 from laplaceconfidence.training.seeds import derived_seed
 from laplaceconfidence.training.settings import TrainingSettings
 from laplaceconfidence.training.step import Step
@@ -79,8 +82,7 @@ class Loop:
             seed=settings.seed,
             sample_shape=task.samples.shape,
         )
-        self._optimizers = [settings.build_optimizer(network.module) for network in task.networks]
-        self._scaler = torch.amp.GradScaler(task.device.type, enabled=settings.precision == "float16")
+        self._optimization = Optimization(task.networks, settings, task.device, task.team)
         self._guards = Guards(task.class_names)
         self._stop = StopRequest()
         self._end_of_plain_training = end_of_plain_training(method, settings.rounds)
@@ -104,8 +106,8 @@ class Loop:
             while self.progress.round < rounds:
                 self._run_round()
                 advance(1)
-        if self.best_weights is not None:
-            self._load_weights(self.best_weights)
+        self._load_weights(self.best_weights or self._optimization.weights_for_predictions())
+        self._optimization.end_averages()
         self._keep_features(AFTER_TRAINING)
         return self.progress
 
@@ -120,11 +122,11 @@ class Loop:
                 progress.begin_phase(phase, self._make_plan(phase))
                 self._renew(phase.fresh)
             assert progress.plan is not None
-            self._train(phase, progress.plan)
+            learning_rate = self._train(phases, progress.plan)
             if progress.target_counts is not None:
                 counts = self.task.team.sum(progress.target_counts).cpu()
                 self._guards.check_targets(counts, self._given_counts, progress.round)
-            record = progress.finish_phase(phase, self.task.team)
+            record = progress.finish_phase(phase, self.task.team, learning_rate)
             self._guards.check_loss(record["loss"], progress.round, phase.trains[0])
         self._finish_round(time.perf_counter() - start)
 
@@ -132,8 +134,10 @@ class Loop:
         progress, task = self.progress, self.task
         if (progress.round, progress.phase) == self._end_of_plain_training:
             self._keep_features(AFTER_WARM_UP)
+        averaged = self.settings.average_evidence
         observed = {
-            network: task.observe(network, self.settings, task.train_rows) for network in phase.evidence
+            network: task.observe(network, self.settings, task.train_rows, averaged=averaged)
+            for network in phase.evidence
         }
         seed = derived_seed(self.settings.seed, "plan", progress.round, progress.phase)
         inputs = partial(task.inputs, task.train_rows, self.settings)
@@ -156,48 +160,58 @@ class Loop:
             )
             fresh = self.task.rebuild(network, seed)
             self.task.networks[network].module.load_state_dict(fresh.state_dict())
-            self._optimizers[network].state.clear()
+            self._optimization.restart(network)
 
-    def _train(self, phase: Phase, plan: Plan) -> None:
+    def _train(self, phases: Sequence[Phase], plan: Plan) -> float:
+        """Train the current phase; returns the mean learning rate of its steps."""
         progress, settings = self.progress, self.settings
+        phase = phases[progress.phase]
         order_seed = derived_seed(settings.seed, "order", progress.round, progress.phase)
         batches = index_batches(phase, plan, settings.batch_size, order_seed)
         for number, network in enumerate(self.task.networks):
             network.begin_phase(number in phase.trains)
-        rate = phase.learning_rate or settings.learning_rate_in(progress.round)
-        for optimizer in (self._optimizers[number] for number in phase.trains):
-            for group in optimizer.param_groups:
-                group["lr"] = rate
         n_steps = len(next(iter(batches.values())))
         check_batches(
             min(len(batch) for stream in batches.values() for batch in stream) // self.task.team.size,
             any(self.task.networks[network].normalizes_batches for network in phase.trains),
         )
+        rates = self._learning_rates(phases, n_steps)
         with stage(str(phase), total=n_steps) as advance:
             advance(progress.step)
             for step in steps(self.task, self.problem, progress, phase, plan, batches):
-                loss = self._optimize(step)
+                loss = self._optimize(step, rates[progress.step])
                 advance(1)
                 self._check_between_steps(loss, phase)
+        return fmean(rate for step_rates in rates for rate in step_rates.values())
+
+    def _learning_rates(self, phases: Sequence[Phase], n_steps: int) -> list[dict[int, float]]:
+        """The learning rates of the steps of this phase, by network, each for the middle of its step."""
+        round, number = self.progress.round, self.progress.phase
+        trained, own = phases[number].trains, phases[number].learning_rate
+        if own is not None:
+            return [dict.fromkeys(trained, own)] * n_steps
+        middles = [(step + 0.5) / n_steps for step in range(n_steps)]
+        progress_of = partial(progress_of_network, round=round, phases=phases, phase=number)
+        return [
+            {
+                network: self.settings.learning_rate_at(progress_of(network, fraction=middle))
+                for network in trained
+            }
+            for middle in middles
+        ]
 
     # Steps
 
-    def _optimize(self, step: Step) -> Tensor:
-        optimizers = [self._optimizers[network] for network in step.phase.trains]
-        for optimizer in optimizers:
-            optimizer.zero_grad(set_to_none=True)
+    def _optimize(self, step: Step, learning_rates: Mapping[int, float]) -> Tensor:
+        self._optimization.set_learning_rates(learning_rates)
+        self._optimization.clear_gradients(step.phase.trains)
         with self.settings.autocast(self.task.device):
             loss = self.method.loss(step)
         # Processes average their gradients; shares of one batch may differ in size by a sample.
         loss = loss * step.batch.weight
-        torch.autograd.backward(self._scaler.scale(loss))
-        for network in (step.networks[number] for number in step.phase.trains):
-            if not network.averages_itself:
-                self.task.team.average_gradients(network.module)
-        for optimizer in optimizers:
-            self._scaler.step(optimizer)
-        self._scaler.update()
+        self._optimization.step(loss, step.phase.trains)
         self.method.after_step(step)
+        self._optimization.update_averages(step.phase.trains)
         self.progress.add_step({"loss": loss.detach(), **step.measures}, step.target_counts)
         return loss.detach()
 
@@ -218,14 +232,14 @@ class Loop:
         progress, task = self.progress, self.task
         record: dict[str, Any] = {
             "round": progress.round + 1,
-            "learning_rate": self.settings.learning_rate_in(progress.round),
+            "learning_rate": self.settings.learning_rate_at(progress.round),
             "phases": list(progress.phase_records),
         }
         if len(task.validation_rows):
             accuracy = self._accuracy(task.validation_rows, task.labels[task.validation_rows.numpy()])
             record["validation_accuracy"] = accuracy
             if progress.choose(accuracy, len(task.validation_rows)):
-                self.best_weights = [_copied(network.module.state_dict()) for network in task.networks]
+                self.best_weights = [_copied(state) for state in self._optimization.weights_for_predictions()]
                 self._best_is_saved = False
         if task.test is not None:
             record["test_accuracy"] = self._test_accuracy(task.test)
@@ -284,8 +298,7 @@ class Loop:
             self._folder.save_checkpoint(
                 {
                     "networks": [network.module.state_dict() for network in self.task.networks],
-                    "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
-                    "scaler": self._scaler.state_dict(),
+                    "optimization": self._optimization.state_dict(),
                     "reported": sorted(self._guards.reported),
                     "progress": progress,
                 }
@@ -300,9 +313,7 @@ class Loop:
         if content is None:
             return
         self._load_weights(content["networks"])
-        for optimizer, state in zip(self._optimizers, content["optimizers"], strict=True):
-            optimizer.load_state_dict(state)
-        self._scaler.load_state_dict(content["scaler"])
+        self._optimization.load_state_dict(content["optimization"])
         self._guards.reported = set(content["reported"])
         self.progress = TrainingProgress.from_dict(content["progress"], self.task.device, team)
         if self.progress.best is not None:

@@ -15,6 +15,16 @@ from laplaceconfidence.training.sample_views import MaskFeatures
 from laplaceconfidence.validation import must_be
 
 _Auto = Literal["auto"]
+_AutoOrNone = Literal["auto", "none"]  # TOML has no word for None
+
+_NOT_USED: dict[str, Any] = {
+    "schedule": "step",
+    "learning_rate_warmup": None,
+    "nesterov": False,
+    "clip_gradients": None,
+    "weight_average": None,
+    "average_evidence": False,
+}
 
 
 class PresetTable(BaseModel):
@@ -77,8 +87,14 @@ class TrainingPreset(PresetTable):
     learning_rate: float | _Auto | None = None
     momentum: float | None = None
     weight_decay: float | None = None
+    schedule: str | None = None
     learning_rate_drops: tuple[float, ...] | _Auto | None = None
     drop_factor: float | None = None
+    learning_rate_warmup: float | _AutoOrNone | None = None
+    nesterov: bool | _Auto | None = None
+    clip_gradients: float | _AutoOrNone | None = None
+    weight_average: float | _AutoOrNone | None = None
+    average_evidence: bool | _Auto | None = None
     precision: str | None = None
     channels_last: bool | _Auto | None = None
     compile: bool | None = None
@@ -91,8 +107,16 @@ class TrainingPreset(PresetTable):
     checkpoint_seconds: float | None = None
 
     def parameters(self) -> dict[str, Any]:
-        """The arguments of ``RobustClassifier`` that this table states."""
+        """The arguments of ``RobustClassifier`` that this table states.
+
+        With a learning rate it states how weights change altogether: what it leaves out of that is not used.
+        """
         given = {name: getattr(self, name) for name in sorted(self.model_fields_set)}
+        if "learning_rate" in given:
+            given = _NOT_USED | given
+        for name in ("learning_rate_warmup", "clip_gradients", "weight_average"):
+            if given.get(name) == "none":
+                given[name] = None
         for name in ("weak", "strong"):
             view = getattr(self, name)
             if isinstance(view, _ViewSettings) and view.mask is not None:

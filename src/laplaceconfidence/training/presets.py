@@ -139,7 +139,13 @@ def _text(name: str) -> tuple[str, str]:
 
 
 def _merged_presets(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """``base`` with ``changes``; settings of a method never reach another method."""
+    """``base`` with ``changes``; settings of a method or of a schedule never reach another one."""
+    training, changed = base.get("training"), changes.get("training")
+    if isinstance(training, dict) and isinstance(changed, dict) and changed.get("schedule") is not None:
+        same = changed["schedule"] == training.get("schedule", "step")
+        of_schedule = () if same else ("learning_rate_drops", "learning_rate_warmup")
+        kept = {name: value for name, value in training.items() if name not in of_schedule}
+        base = {**base, "training": kept}
     before, now = base.get("method"), changes.get("method")
     if (
         isinstance(before, dict)

@@ -50,12 +50,13 @@ class TrainingProgress:
             before = 0 if self.target_counts is None else self.target_counts
             self.target_counts = before + target_counts
 
-    def finish_phase(self, phase: Phase, team: Team) -> dict[str, Any]:
+    def finish_phase(self, phase: Phase, team: Team, learning_rate: float) -> dict[str, Any]:
         """Advance to the next phase; returns the measurements of this one, over all processes."""
         assert self.plan is not None
         record: dict[str, Any] = {
             "name": phase.name,
             "networks": [network + 1 for network in phase.trains],
+            "learning_rate": learning_rate,
             **{name: float(team.sum(total)) / team.size / self.step for name, total in self.sums.items()},
             **self.plan.measures,
         }

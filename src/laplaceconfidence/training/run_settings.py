@@ -27,7 +27,13 @@ AUTOMATIC = (
     "rounds",
     "batch_size",
     "learning_rate",
+    "schedule",
     "learning_rate_drops",
+    "learning_rate_warmup",
+    "nesterov",
+    "clip_gradients",
+    "weight_average",
+    "average_evidence",
     "weak",
     "strong",
     "channels_last",
@@ -88,8 +94,16 @@ def resolve_settings(
         if "network" in open_ones:
             warn_if_large_for_cpu(data.samples.shape, device)
         preset = load_preset(automatic_preset(data.samples.shape, device)).parameters()
-        fallback = {"weak": default_weak(data.samples.shape), "channels_last": False}
-        resolved |= {name: preset.get(name, fallback.get(name)) for name in open_ones}
+        fallback = {
+            "weak": default_weak(data.samples.shape),
+            "channels_last": False,
+            "learning_rate_drops": (),
+        }
+        preset = fallback | preset
+        if not is_automatic(schedule := _stated_schedule(parameters)):
+            preset |= {"schedule": schedule, "learning_rate_warmup": None}
+            preset |= {} if schedule == "step" else {"learning_rate_drops": ()}
+        resolved |= {name: preset[name] for name in open_ones}
     own = {field.name for field in fields(TrainingSettings)} - {"seed", "learning_rate_drops"}
     drops = tuple(resolved["learning_rate_drops"])
     fraction = check_real(resolved["validation_fraction"], "validation_fraction", at_least=0, below=1)
@@ -105,6 +119,13 @@ def resolve_settings(
             **{name: resolved[name] for name in own}, learning_rate_drops=drops, seed=seed
         ),
     )
+
+
+def _stated_schedule(parameters: Mapping[str, Any]) -> Any:
+    """The schedule that the user chose, by name or by its drops; its other settings then belong to it."""
+    if is_automatic(parameters["schedule"]) and not is_automatic(parameters["learning_rate_drops"]):
+        return "step"
+    return parameters["schedule"]
 
 
 def described(value: Any) -> Any:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from laplaceconfidence.threads import thread_count
+from laplaceconfidence.training.schedules import SCHEDULES, learning_rate_at
 from laplaceconfidence.validation import check_boolean, check_choice, check_integer, check_real, must_be
 
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -27,8 +28,14 @@ class TrainingSettings:
     learning_rate: float
     momentum: float
     weight_decay: float
+    schedule: str = "step"
     learning_rate_drops: tuple[float, ...]
     drop_factor: float
+    learning_rate_warmup: float | None = None
+    nesterov: bool = False
+    clip_gradients: float | None = None
+    weight_average: float | None = None
+    average_evidence: bool = False
     precision: str
     channels_last: bool
     compile: bool
@@ -44,19 +51,42 @@ class TrainingSettings:
         check_real(self.momentum, "momentum", at_least=0, below=1)
         check_real(self.weight_decay, "weight_decay", at_least=0)
         check_real(self.drop_factor, "drop_factor", above=0, at_most=1)
+        check_choice(self.schedule, "schedule", SCHEDULES)
+        if self.learning_rate_warmup is not None:
+            check_real(self.learning_rate_warmup, "learning_rate_warmup", at_least=0, below=1)
+        if self.clip_gradients is not None:
+            check_real(self.clip_gradients, "clip_gradients", above=0)
+        if self.weight_average is not None:
+            check_real(self.weight_average, "weight_average", at_least=0, below=1)
         check_choice(self.precision, "precision", tuple(PRECISIONS))
         check_boolean(self.channels_last, "channels_last")
         check_boolean(self.compile, "compile")
         for drop in self.learning_rate_drops:
             check_real(drop, "learning_rate_drops", above=0)
+        self._check_combinations()
 
-    def learning_rate_in(self, round: int) -> float:
-        """The learning rate of a round, counted from 0.
+    def _check_combinations(self) -> None:
+        if self.learning_rate_drops and self.schedule != "step":
+            rule = f"empty with the schedule {self.schedule!r}, which has no drops"
+            raise must_be("learning_rate_drops", rule, self.learning_rate_drops)
+        if check_boolean(self.nesterov, "nesterov") and (self.optimizer != "sgd" or self.momentum == 0):
+            rule = "false unless the optimizer is 'sgd' with a momentum above 0"
+            raise must_be("nesterov", rule, self.nesterov)
+        if check_boolean(self.average_evidence, "average_evidence") and not self.weight_average:
+            advice = "Set 'weight_average' to a decay such as 0.999."
+            raise must_be("average_evidence", "false without averaged weights", self.average_evidence, advice)
 
-        Drops below 1 are shares of all rounds: 0.75 of 400 rounds leaves the last 100.
-        """
-        starts = [drop * self.rounds if drop < 1 else drop for drop in self.learning_rate_drops]
-        return self.learning_rate * self.drop_factor ** sum(round >= start for start in starts)
+    def learning_rate_at(self, progress: float) -> float:
+        """The learning rate after ``progress`` rounds, parts of a round included."""
+        return learning_rate_at(
+            progress,
+            rounds=self.rounds,
+            learning_rate=self.learning_rate,
+            schedule=self.schedule,
+            warmup=self.learning_rate_warmup,
+            drops=self.learning_rate_drops,
+            drop_factor=self.drop_factor,
+        )
 
     def build_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
         """An optimizer of all weights of ``module``."""
@@ -72,6 +102,7 @@ class TrainingSettings:
             lr=self.learning_rate,
             momentum=self.momentum,
             weight_decay=self.weight_decay,
+            nesterov=self.nesterov,
         )
 
     def autocast(self, device: torch.device) -> AbstractContextManager[object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,16 +63,24 @@ class TrainingTask:
     further_tests: Mapping[str, TestSet] = field(default_factory=dict)  # by name
 
     def observe(
-        self, network: int, settings: TrainingSettings, rows: Tensor, samples: Samples | None = None
+        self,
+        network: int,
+        settings: TrainingSettings,
+        rows: Tensor,
+        samples: Samples | None = None,
+        *,
+        averaged: bool = True,
     ) -> NetworkEvidence:
         """Penultimate features and class probabilities of one network, in the order of ``rows``.
 
         Eval mode, no augmentation; every process computes its share. The samples are the training samples
-        unless others are given.
+        unless others are given. Averaged weights are used if they are kept and ``averaged`` is true.
         """
         observed, team = self.networks[network], self.team
         source = self.samples if samples is None else samples
         team.average_buffers(observed.module)
+        if observed.average is not None:
+            observed.average.synchronize(team)
         was_training = observed.module.training
         observed.train(False)
         batches = torch.split(team.own_rows(rows), settings.eval_batch_size)
@@ -81,6 +90,7 @@ class TrainingTask:
             stage("features", total=len(rows)) as advance,
             torch.no_grad(),
             settings.autocast(self.device),
+            observed.averaged() if averaged else nullcontext(),
         ):
             for inputs in source.batches(batches, seed=settings.seed):
                 outputs = observed.outputs(self.views.normalized(inputs))

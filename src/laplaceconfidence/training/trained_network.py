@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from laplaceconfidence.training.distributed import Team
 from laplaceconfidence.training.networks.penultimate import PenultimateFeatures
 from laplaceconfidence.training.networks.registry import NetworkSpec, Shape, build_network
+from laplaceconfidence.training.weight_average import WeightAverage
 
 
 class Outputs(NamedTuple):
@@ -47,6 +48,7 @@ class TrainedNetwork:
 
     def __init__(self, module: HeadedNetwork, device: torch.device, team: Team, *, compiled: bool) -> None:
         self.module = module
+        self.average: WeightAverage | None = None  # during training, if it was asked for
         self.is_trained = False  # in the current phase
         # A head may be unused in some phases, and then has no gradients to wait for.
         self.averages_itself = not module.heads
@@ -72,6 +74,10 @@ class TrainedNetwork:
 
     def train(self, mode: bool = True) -> None:
         self.module.train(mode)
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Inside the block, the network has its averaged weights, if they are kept."""
+        return nullcontext() if self.average is None else self.average.in_use()
 
     @property
     def normalizes_batches(self) -> bool:

@@ -11,6 +11,7 @@ from laplaceconfidence.training.networks.mlp import MLP
 from laplaceconfidence.training.networks.preact_resnet18 import PreActResNet18
 from laplaceconfidence.training.networks.registry import build_network
 from laplaceconfidence.training.networks.small_cnn import SmallCNN
+from laplaceconfidence.training.networks.small_resnet import SmallResNet
 
 
 def size(network: nn.Module) -> int:
@@ -74,7 +75,30 @@ def test_mlp_has_the_layers_asked_for(hidden: tuple[int, ...]) -> None:
     assert network(torch.rand(3, 3, 2, 2)).shape == (3, 5)
 
 
-@pytest.mark.parametrize("name", ["small_cnn", "mlp"])
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32), (4, 9, 13), (3, 96, 64)])
+def test_small_resnet_takes_images_of_many_sizes(shape: tuple[int, int, int]) -> None:
+    network = SmallResNet(7, in_channels=shape[0])
+    images = torch.rand(2, *shape)
+    logits = network(images)
+    assert logits.shape == (2, 7)
+    logits.sum().backward()
+    assert all(parameter.grad is not None for parameter in network.parameters())
+    network.eval()
+    with torch.no_grad():
+        last = network.to(memory_format=torch.channels_last)(
+            images.contiguous(memory_format=torch.channels_last)
+        )
+        torch.testing.assert_close(last, network(images), rtol=1e-3, atol=1e-4)
+
+
+def test_small_resnet_has_the_size_it_states_and_the_blocks_asked_for() -> None:
+    assert size(SmallResNet(10)) == 751_658
+    small = SmallResNet(10, 1, widths=(4, 8), blocks=(2, 1))
+    assert len(small.blocks) == 3
+    assert small.classifier.in_features == 8
+
+
+@pytest.mark.parametrize("name", ["small_resnet", "small_cnn", "mlp"])
 def test_the_small_networks_learn_the_digits_in_seconds(name: str) -> None:
     digits = load_digits()
     images = torch.from_numpy(digits.images / 16).float()[:, None]
@@ -92,7 +116,7 @@ def test_the_small_networks_learn_the_digits_in_seconds(name: str) -> None:
     assert accuracy > 0.9
 
 
-@pytest.mark.parametrize("name", ["preact_resnet18", "small_cnn", "mlp"])
+@pytest.mark.parametrize("name", ["preact_resnet18", "small_resnet", "small_cnn", "mlp"])
 def test_the_seed_fixes_the_weights(name: str) -> None:
     def weights(seed: int) -> torch.Tensor:
         torch.manual_seed(seed)

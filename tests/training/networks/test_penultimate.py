@@ -21,7 +21,10 @@ class AllConvolutional(nn.Module):
         return maps.flatten(1)
 
 
-@pytest.mark.parametrize(("name", "n_features"), [("preact_resnet18", 512), ("small_cnn", 128), ("mlp", 256)])
+@pytest.mark.parametrize(
+    ("name", "n_features"),
+    [("preact_resnet18", 512), ("small_resnet", 128), ("small_cnn", 128), ("mlp", 256)],
+)
 def test_logits_are_linear_in_the_features(name: str, n_features: int) -> None:
     network = build_network(name, 5, (1, 8, 8)).eval()
     with torch.no_grad(), PenultimateFeatures(network) as penultimate:

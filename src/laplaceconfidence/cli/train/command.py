@@ -111,7 +111,10 @@ def _show_networks(wanted: bool) -> None:
         with report_errors():
             from laplaceconfidence.training.networks.registry import NETWORKS
 
-            output().print("\n".join(NETWORKS))
+            table = plain_table("Networks", "name", "description")
+            for name, factory in NETWORKS.items():
+                table.add_row(name, inspect.getdoc(factory) or "")
+            output().print(table)
         raise typer.Exit
 
 

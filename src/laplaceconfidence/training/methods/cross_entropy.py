@@ -10,16 +10,28 @@ from torch.nn import functional
 
 from laplaceconfidence.training.methods.interface import Method, Phase
 from laplaceconfidence.training.step import Step
+from laplaceconfidence.validation import check_real
 
 
 @dataclass(frozen=True, slots=True)
 class CrossEntropy(Method):
-    """One network, weak views, one pass over the labeled samples per round. It has no settings."""
+    """One network, weak views, one pass over the labeled samples per round.
 
+    Parameters
+    ----------
+    label_smoothing : float, default=0
+        Share of every target that is spread evenly over all classes.
+    """
+
+    label_smoothing: float = 0.0
     n_networks: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check_real(self.label_smoothing, "label_smoothing", at_least=0, below=1)
 
     def phases(self, round: int) -> tuple[Phase, ...]:
         return (Phase("training", trains=(0,)),)
 
     def loss(self, step: Step) -> Tensor:
-        return functional.cross_entropy(step.trained(step.batch.weak()), step.batch.labels)
+        logits = step.trained(step.batch.weak())
+        return functional.cross_entropy(logits, step.batch.labels, label_smoothing=self.label_smoothing)

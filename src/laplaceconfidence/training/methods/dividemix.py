@@ -60,6 +60,8 @@ class DivideMix(Method):
         Whether the split uses the mean of the last five epochs' losses, as the paper does for 90% noise.
     entropy_penalty : bool, default=False
         Whether the warm-up penalizes overconfident predictions, as the paper does for asymmetric noise.
+    label_smoothing : float, default=0
+        Share of every target of the warm-up that is spread evenly over all classes.
     prior_weight : float, default=1
         Weight of the term that keeps the mean prediction close to uniform over the classes.
 
@@ -76,6 +78,7 @@ class DivideMix(Method):
     ramp: int = 16
     average_losses: bool = False
     entropy_penalty: bool = False
+    label_smoothing: float = 0.0
     prior_weight: float = 1.0
     n_networks: ClassVar[int] = 2
 
@@ -88,6 +91,7 @@ class DivideMix(Method):
         check_integer(self.ramp, "ramp", minimum=1)
         check_boolean(self.average_losses, "average_losses")
         check_boolean(self.entropy_penalty, "entropy_penalty")
+        check_real(self.label_smoothing, "label_smoothing", at_least=0, below=1)
         check_real(self.prior_weight, "prior_weight", at_least=0)
 
     def phases(self, round: int) -> tuple[Phase, ...]:
@@ -118,7 +122,9 @@ class DivideMix(Method):
 
     def loss(self, step: Step) -> Tensor:
         if step.phase.name == WARM_UP:
-            return warm_up_loss(step, entropy_penalty=self.entropy_penalty)
+            return warm_up_loss(
+                step, entropy_penalty=self.entropy_penalty, label_smoothing=self.label_smoothing
+            )
         labeled, unlabeled = step.batches[LABELED], step.batches[UNLABELED]
         views = [labeled.weak(), labeled.weak(), unlabeled.weak(), unlabeled.weak()]
         targets_x, targets_u = self._targets(step, views)

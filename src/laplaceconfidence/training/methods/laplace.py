@@ -66,6 +66,8 @@ class Laplace(Method):
     entropy_penalty : bool, default=False
         Whether the warm-up penalizes overconfident predictions, as the paper does for asymmetric and
         real-world noise.
+    label_smoothing : float, default=0
+        Share of every target of the warm-up that is spread evenly over all classes.
     weak_statistics : bool, default=False
         Whether batch normalization learns its running statistics from weak views only. By default strong
         views count as well, as in the authors' code; with few rounds, features and predictions are then
@@ -98,6 +100,7 @@ class Laplace(Method):
     sharpen: float = 2.0
     prior_weight: float = 1.0
     entropy_penalty: bool = False
+    label_smoothing: float = 0.0
     weak_statistics: bool = False
     mixing: str | None = None
     confidence: str | ConfidenceEstimator = "laplace"
@@ -113,6 +116,7 @@ class Laplace(Method):
         check_real(self.sharpen, "sharpen", above=0)
         check_real(self.prior_weight, "prior_weight", at_least=0)
         check_boolean(self.entropy_penalty, "entropy_penalty")
+        check_real(self.label_smoothing, "label_smoothing", at_least=0, below=1)
         check_boolean(self.weak_statistics, "weak_statistics")
         check_integer(self.n_networks, "n_networks", minimum=1, maximum=2)
         if self.mixing is not None:
@@ -155,7 +159,9 @@ class Laplace(Method):
 
     def loss(self, step: Step) -> Tensor:
         if step.phase.name == WARM_UP:
-            return warm_up_loss(step, entropy_penalty=self.entropy_penalty)
+            return warm_up_loss(
+                step, entropy_penalty=self.entropy_penalty, label_smoothing=self.label_smoothing
+            )
         targets = self._targets(step)
         step.show_targets(targets)
         inputs, targets = self._mixed(step, step.batch.strong(), targets)

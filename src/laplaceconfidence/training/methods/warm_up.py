@@ -28,7 +28,7 @@ def warm_up_phases(n_networks: int) -> tuple[Phase, ...]:
     return tuple(Phase(WARM_UP, trains=(network,)) for network in range(n_networks))
 
 
-def warm_up_loss(step: Step, *, entropy_penalty: bool) -> Tensor:
+def warm_up_loss(step: Step, *, entropy_penalty: bool, label_smoothing: float = 0.0) -> Tensor:
     """Cross-entropy of the given labels on a weak view.
 
     Parameters
@@ -37,6 +37,8 @@ def warm_up_loss(step: Step, *, entropy_penalty: bool) -> Tensor:
         A step of a warm-up phase.
     entropy_penalty : bool
         Whether to penalize overconfident predictions.
+    label_smoothing : float, default=0
+        Share of every target that is spread evenly over all classes.
 
     Returns
     -------
@@ -44,5 +46,5 @@ def warm_up_loss(step: Step, *, entropy_penalty: bool) -> Tensor:
         A scalar.
     """
     logits = step.trained(step.batch.weak())
-    loss = functional.cross_entropy(logits, step.batch.labels)
+    loss = functional.cross_entropy(logits, step.batch.labels, label_smoothing=label_smoothing)
     return loss + negative_entropy(logits) if entropy_penalty else loss
