@@ -60,6 +60,12 @@ _HOMES = {
     "RandAugment": "laplaceconfidence.training.augment.randaugment",
     "AutoAugment": "laplaceconfidence.training.augment.autoaugment",
     "AugMix": "laplaceconfidence.training.augment.augmix",
+    # Callbacks of training (needs torch)
+    "Callback": "laplaceconfidence.training.callbacks",
+    "TrainingContext": "laplaceconfidence.training.callbacks",
+    "EarlyStopping": "laplaceconfidence.training.callbacks",
+    "LogRounds": "laplaceconfidence.training.callbacks",
+    "TensorBoardLogger": "laplaceconfidence.training.tensorboard",
     # Training methods of your own (needs torch)
     "Method": "laplaceconfidence.training.methods.interface",
     "Phase": "laplaceconfidence.training.methods.interface",
@@ -147,6 +153,10 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.augment.autoaugment import AutoAugment as AutoAugment
     from laplaceconfidence.training.augment.randaugment import RandAugment as RandAugment
     from laplaceconfidence.training.augment.weak import WeakAugment as WeakAugment
+    from laplaceconfidence.training.callbacks import Callback as Callback
+    from laplaceconfidence.training.callbacks import EarlyStopping as EarlyStopping
+    from laplaceconfidence.training.callbacks import LogRounds as LogRounds
+    from laplaceconfidence.training.callbacks import TrainingContext as TrainingContext
     from laplaceconfidence.training.classifier import RobustClassifier as RobustClassifier
     from laplaceconfidence.training.methods.co_teaching import CoTeaching as CoTeaching
     from laplaceconfidence.training.methods.cross_entropy import CrossEntropy as CrossEntropy
@@ -160,6 +170,7 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.presets import preset_names as preset_names
     from laplaceconfidence.training.step import Batch as Batch
     from laplaceconfidence.training.step import Step as Step
+    from laplaceconfidence.training.tensorboard import TensorBoardLogger as TensorBoardLogger
 
 
 def __getattr__(name: str) -> Any:

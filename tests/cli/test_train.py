@@ -28,6 +28,7 @@ from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.review.guard import Access
 from laplaceconfidence.review.server import create_app
 from laplaceconfidence.review.session import ReviewSession
+from laplaceconfidence.training.callbacks import TrainingContext
 from laplaceconfidence.training.classifier import RobustClassifier
 from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.registry import METHODS, settings_of
@@ -92,14 +93,14 @@ def test_a_folder_of_images_is_trained_on(run: Any, photos: Path, tmp_path: Path
 
 
 def interrupt_after_first_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    show = RoundDisplay.__call__
+    show = RoundDisplay.on_round_end
 
-    def interrupt(self: RoundDisplay, record: Any) -> None:
-        show(self, record)
-        if record["round"] == 1:
+    def interrupt(self: RoundDisplay, context: TrainingContext) -> None:
+        show(self, context)
+        if context.round == 1:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(RoundDisplay, "__call__", interrupt)
+    monkeypatch.setattr(RoundDisplay, "on_round_end", interrupt)
 
 
 def test_a_run_is_stopped_resumed_finished_and_replaced(

@@ -19,7 +19,8 @@ from laplaceconfidence.training.step import Step
 from small_runs import noisy_digits, quick
 
 FROM_INPUTS = "laplace, confidences from inputs"
-METHODS = ("laplace", FROM_INPUTS, "co_teaching", "dividemix")
+AVERAGED = "laplace, averaged weights"
+METHODS = ("laplace", FROM_INPUTS, AVERAGED, "co_teaching", "dividemix")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,9 @@ def run(method: str | Method, out: Path | None = None) -> Any:
     if method == FROM_INPUTS:
         X, method = X.reshape(len(X), -1).astype("float32"), "laplace"
         more = {"own": {"confidence_from": "inputs"}, "weak": "none", "strong": "none"}
+    if method == AVERAGED:
+        method, more = "laplace", {"schedule": "cosine", "learning_rate_drops": (), "clip_gradients": 1.0}
+        more |= {"weight_average": 0.9, "average_evidence": True}
     classifier = quick(network="small_runs:plain_mlp", method=method, out=out, **more)
     if out is not None:
         with suppress(Interrupted):  # only the first process calls listeners: all must stop all the same

@@ -149,7 +149,7 @@ def test_the_closest_names_are_offered() -> None:
     [
         (
             "learning_rat=1",
-            r"no setting 'learning_rat'\. Did you mean 'learning_rate'\? The valid ones here: average_evidence, ",
+            r"no setting 'learning_rat'\. Did you mean 'learning_rate'\? The valid ones here: average",
         ),
         ("noise.kindness=1", r"no setting 'noise.kindness'\. Did you mean 'kind'\? .*: kind, rate, seed\."),
         ("data.size=1", r"no setting 'data.size'.*: image_size, test_share\."),

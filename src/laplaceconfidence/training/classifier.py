@@ -9,9 +9,10 @@ from typing import Any, Self
 
 import torch
 
-from laplaceconfidence.stages import LOGGER, showing_log
+from laplaceconfidence.stages import showing_log
 from laplaceconfidence.training.augment.protocol import Augmentation
 from laplaceconfidence.training.automatic_settings import automatic_image_size
+from laplaceconfidence.training.callbacks import Callback, LogRounds
 from laplaceconfidence.training.distributed import Team
 from laplaceconfidence.training.inputs import ImageSize, TrainingData, training_data
 from laplaceconfidence.training.loop import Loop, RoundListener
@@ -20,7 +21,6 @@ from laplaceconfidence.training.methods.registry import build_method, change_met
 from laplaceconfidence.training.network_classifier import NetworkClassifier
 from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.notebook import NotebookSummary
-from laplaceconfidence.training.progress import measured_text
 from laplaceconfidence.training.results import final_results, training_summary, write_results
 from laplaceconfidence.training.run_folder import RunFolder, stored_settings
 from laplaceconfidence.training.run_settings import is_automatic, resolve_settings
@@ -116,6 +116,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         settings is resumed, and ends with the same weights as without the interruption.
     checkpoint_seconds : float, default=30
         Least time between two checkpoints.
+    callbacks : sequence of Callback, default=()
+        Called after every step and round, such as ``EarlyStopping`` and ``TensorBoardLogger``.
     verbose : int, default=0
         1 logs every round as one line of level INFO to the logger "laplaceconfidence", and shows it on
         ``sys.stderr`` where no handler would show it; 0 logs nothing.
@@ -175,6 +177,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         random_state: Any = 0,
         out: str | Path | None = None,
         checkpoint_seconds: float = 30.0,
+        callbacks: Sequence[Callback] = (),
         verbose: int = 0,
     ) -> None:
         self.network = network
@@ -209,6 +212,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         self.random_state = random_state
         self.out = out
         self.checkpoint_seconds = checkpoint_seconds
+        self.callbacks = callbacks
         self.verbose = verbose
 
     def set_params(self, **params: Any) -> Self:
@@ -263,6 +267,9 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         check_integer(self.n_workers, "n_workers", minimum=0)
         check_real(self.checkpoint_seconds, "checkpoint_seconds", at_least=0)
         check_integer(self.verbose, "verbose", minimum=0)
+        for callback in self.callbacks:
+            if not isinstance(callback, Callback):
+                raise must_be("callbacks", "objects of subclasses of Callback", callback)
         if not is_automatic(self.method):
             build_method(self.method)  # fails before anything is read
         self._image_size = self.image_size
@@ -287,7 +294,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
                     folder=folder,
                     saved_in=None if self.out is None else Path(self.out),
                     checkpoint_seconds=self.checkpoint_seconds,
-                    listeners=[*listeners, *([self._log_round] if self.verbose else [])],
+                    listeners=listeners,
+                    callbacks=[*self.callbacks, *([LogRounds()] if self.verbose else [])],
                 )
                 self.history_ = loop.run().history
                 self._keep(loop, data, folder)
@@ -336,7 +344,3 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         if self.out is None or not team.is_first:
             return None
         return RunFolder(self.out, self.settings_ | {"data": data.fingerprint()})
-
-    def _log_round(self, record: Mapping[str, Any]) -> None:
-        rounds = self.settings_["training"]["rounds"]
-        LOGGER.info("Round %d/%d: %s", record["round"], rounds, ", ".join(measured_text(record)))

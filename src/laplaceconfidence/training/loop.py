@@ -17,6 +17,7 @@ from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import Interrupted
 from laplaceconfidence.run_files import AFTER_TRAINING, AFTER_WARM_UP
 from laplaceconfidence.stages import stage
+from laplaceconfidence.training.callbacks import Callback, TrainingContext
 from laplaceconfidence.training.guards import Guards, check_batches
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem
 from laplaceconfidence.training.optimization import Optimization
@@ -29,6 +30,7 @@ from laplaceconfidence.training.settings import TrainingSettings
 from laplaceconfidence.training.step import Step
 from laplaceconfidence.training.stopping import StopRequest, stop_on_signals
 from laplaceconfidence.training.task import TestSet, TrainingTask
+from laplaceconfidence.training.time_left import time_left
 
 RoundListener = Callable[[Mapping[str, Any]], None]
 """Called after every round with its measurements."""
@@ -55,6 +57,8 @@ class Loop:
         Least time between two checkpoints.
     listeners : sequence of callables, default=()
         Called after every round with its measurements.
+    callbacks : sequence of Callback, default=()
+        Called after every step and round; they may end the run.
     """
 
     def __init__(
@@ -67,12 +71,15 @@ class Loop:
         saved_in: Path | None = None,
         checkpoint_seconds: float = 30.0,
         listeners: Sequence[RoundListener] = (),
+        callbacks: Sequence[Callback] = (),
     ) -> None:
         self.method, self.task, self.settings = method, task, settings
         self._folder = folder  # only the first process has one
         self._saved_in = saved_in  # the same in all processes
         self._checkpoint_seconds = checkpoint_seconds
-        self._listeners = listeners
+        # Only the first process calls them.
+        self._listeners = listeners if task.team.is_first else ()
+        self._callbacks = callbacks if task.team.is_first else ()
         self._train_labels = task.labels[task.train_rows.numpy()]
         self.problem = Problem(
             labels=torch.from_numpy(self._train_labels).to(task.device),
@@ -103,9 +110,13 @@ class Loop:
             stage("training", total=rounds) as advance,
         ):
             advance(self.progress.round)
-            while self.progress.round < rounds:
-                self._run_round()
-                advance(1)
+            try:
+                while self.progress.round < rounds and not self.progress.is_stopped:
+                    self._run_round()
+                    advance(1)
+            finally:
+                for callback in self._callbacks:
+                    callback.on_training_end()
         self._load_weights(self.best_weights or self._optimization.weights_for_predictions())
         self._optimization.end_averages()
         self._keep_features(AFTER_TRAINING)
@@ -114,7 +125,7 @@ class Loop:
     # Rounds and phases
 
     def _run_round(self) -> None:
-        start, progress = time.perf_counter(), self.progress
+        self._round_start, progress = time.perf_counter(), self.progress
         phases = self.method.phases(progress.round)
         while progress.phase < len(phases):
             phase = phases[progress.phase]
@@ -128,7 +139,7 @@ class Loop:
                 self._guards.check_targets(counts, self._given_counts, progress.round)
             record = progress.finish_phase(phase, self.task.team, learning_rate)
             self._guards.check_loss(record["loss"], progress.round, phase.trains[0])
-        self._finish_round(time.perf_counter() - start)
+        self._finish_round()
 
     def _make_plan(self, phase: Phase) -> Plan:
         progress, task = self.progress, self.task
@@ -181,6 +192,7 @@ class Loop:
             for step in steps(self.task, self.problem, progress, phase, plan, batches):
                 loss = self._optimize(step, rates[progress.step])
                 advance(1)
+                self._call_after_step(phase, n_steps, loss)
                 self._check_between_steps(loss, phase)
         return fmean(rate for step_rates in rates for rate in step_rates.values())
 
@@ -228,7 +240,7 @@ class Loop:
 
     # The end of a round
 
-    def _finish_round(self, seconds: float) -> None:
+    def _finish_round(self) -> None:
         progress, task = self.progress, self.task
         record: dict[str, Any] = {
             "round": progress.round + 1,
@@ -247,13 +259,53 @@ class Loop:
             record["further_test_accuracies"] = {
                 name: self._test_accuracy(test) for name, test in task.further_tests.items()
             }
+        seconds = time.perf_counter() - self._round_start
         self._write_round(record, seconds)
         progress.finish_round(record, seconds)
-        is_last = progress.round == self.settings.rounds
+        self._call_after_round(record)
+        is_last = progress.round == self.settings.rounds or progress.is_stopped
         if is_last or time.monotonic() - self._saved_at >= self._checkpoint_seconds:
             self._save()
-        for listener in self._listeners if task.team.is_first else ():
+        for listener in self._listeners:
             listener(record)
+
+    # Callbacks
+
+    def _call_after_step(self, phase: Phase, n_steps: int, loss: Tensor) -> None:
+        if not self._callbacks:
+            return
+        context = self._context(phase.name, self.progress.step, n_steps, loss)
+        for callback in self._callbacks:
+            callback.on_step_end(context)
+        self.progress.stop_reason = context.stop_reason
+
+    def _call_after_round(self, record: Mapping[str, Any]) -> None:
+        progress, team = self.progress, self.task.team
+        if self._callbacks:
+            context = self._context(record["phases"][-1]["name"], 0, 0, None)
+            context.record = record
+            context.time_left = time_left(self.method, self.settings.rounds, progress.seconds)
+            for callback in self._callbacks:
+                callback.on_round_end(context)
+            progress.stop_reason = context.stop_reason
+        progress.stop_reason = team.on_first(lambda: progress.stop_reason, self.task.device)
+        progress.is_stopped = progress.stop_reason is not None
+
+    def _context(self, phase: str, step: int, n_steps: int, loss: Tensor | None) -> TrainingContext:
+        progress = self.progress
+        return TrainingContext(
+            round=progress.round + 1 if loss is not None else progress.round,
+            rounds=self.settings.rounds,
+            phase=phase,
+            step=step,
+            n_steps=n_steps,
+            loss=loss,
+            history=tuple(progress.history),
+            networks=tuple(network.module.backbone for network in self.task.networks),
+            stop_reason=progress.stop_reason,
+        )
+
+    # Measurements
 
     def _accuracy(self, rows: Tensor, labels: Any, samples: Any = None) -> float:
         predictors = self.method.predictors

@@ -30,6 +30,8 @@ class TrainingProgress:
     confidences: dict[str, Tensor] = field(default_factory=dict)  # of the current round, by network
     history: list[dict[str, Any]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    stop_reason: str | None = None  # where a callback ends the run after the current round
+    is_stopped: bool = False  # whether it has ended so
     best: dict[str, Any] | None = None  # the chosen round, its validation accuracy and the highest one
 
     def begin_phase(self, phase: Phase, plan: Plan) -> None:

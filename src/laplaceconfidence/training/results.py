@@ -64,6 +64,8 @@ def training_summary(loop: Loop) -> dict[str, Any]:
         "rounds": len(history),
         "chosen_round": best["round"] if best else len(history),
     }
+    if loop.progress.stop_reason is not None:
+        summary["stop_reason"] = loop.progress.stop_reason
     if best:
         summary["validation_accuracy"] = best["validation_accuracy"]
     if history and "test_accuracy" in history[-1]:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.exceptions import MissingDependencyError
+from laplaceconfidence.training.callbacks import Callback, TrainingContext
 
 
-class TensorBoardLogger:
-    """A listener of ``RobustClassifier.fit`` that logs every number of a round for TensorBoard.
+class TensorBoardLogger(Callback):
+    """A callback of ``RobustClassifier`` that logs every number of a round for TensorBoard.
 
     A resumed run continues the same curves: repeated rounds replace those that were logged before.
 
@@ -31,18 +32,20 @@ class TensorBoardLogger:
         self._folder = Path(folder)
         self._writer: Any = None
 
-    def __call__(self, record: Mapping[str, Any]) -> None:
-        number = record["round"]
+    def on_round_end(self, context: TrainingContext) -> None:
+        """Log the measurements of the round."""
+        record, number = context.record, context.round
         if self._writer is None:  # not before the first round: a run needs an empty folder to start in
             self._writer = self._open(str(self._folder), purge_step=number)
         for name, value in _numbers(record):
             self._writer.add_scalar(name, value, number)
         self._writer.flush()
 
-    def close(self) -> None:
-        """Flush and close the logs."""
+    def on_training_end(self) -> None:
+        """Close the logs."""
         if self._writer is not None:
             self._writer.close()
+            self._writer = None
 
 
 def _numbers(record: Mapping[str, Any]) -> list[tuple[str, float]]:

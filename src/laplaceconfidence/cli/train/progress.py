@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
@@ -14,10 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from laplaceconfidence.cli.console import notices
 from laplaceconfidence.cli.progress import UNSEEN, WORDS
 from laplaceconfidence.stages import observing
+from laplaceconfidence.training.callbacks import Callback, TrainingContext
 from laplaceconfidence.training.progress import measured_text
-from laplaceconfidence.wording import duration
-
-_RECENT = 5  # rounds that the time left is computed from
 
 
 @dataclass(slots=True)
@@ -27,7 +23,7 @@ class _Stage:
     done: int = 0
 
 
-class RoundDisplay:
+class RoundDisplay(Callback):
     """Shows the stages and rounds of a run: bars on a terminal, one line per round elsewhere."""
 
     def __init__(self, console: Console, bars: Progress | None) -> None:
@@ -35,15 +31,11 @@ class RoundDisplay:
         self._rounds_line: TaskID | None = None
         self._stage_line: TaskID | None = None
         self._stages: list[_Stage] = []  # under way, each inside the one before
-        self._rounds = 0
-        self._seconds: list[float] = []
-        self._since = time.monotonic()
 
     # Stages: one line for the rounds and one for the current stage, so that lines keep their places
 
     def started(self, name: str, total: int | None) -> None:
         if name == "training":
-            self._rounds, self._since = total or 0, time.monotonic()
             if self._bars is not None:
                 self._rounds_line = self._bars.add_task("Round", total=total, measured="")
         elif name not in UNSEEN:
@@ -74,20 +66,20 @@ class RoundDisplay:
 
     # Rounds
 
-    def __call__(self, record: Mapping[str, Any]) -> None:
-        now = time.monotonic()
-        self._seconds, self._since = [*self._seconds, now - self._since][-_RECENT:], now
-        left = (self._rounds - record["round"]) * sum(self._seconds) / len(self._seconds)
-        measured = ", ".join([*measured_text(record), *([f"{duration(left)} left"] if left else [])])
+    def on_round_end(self, context: TrainingContext) -> None:
+        """Show the measurements of the round and the time that is left."""
+        is_last = context.round == context.rounds or context.stop_reason is not None
+        left = [] if is_last or context.time_left is None else [str(context.time_left)]
+        measured = ", ".join([*measured_text(context.record), *left])
         if self._bars is not None and self._rounds_line is not None:
             self._bars.update(self._rounds_line, measured=measured)
         else:
-            self._console.print(f"Round {record['round']}/{self._rounds}: {measured}", soft_wrap=True)
+            self._console.print(f"Round {context.round}/{context.rounds}: {measured}", soft_wrap=True)
 
 
 @contextmanager
 def showing_training() -> Iterator[RoundDisplay]:
-    """Show the stages of the work in the block; yields a listener for ``RobustClassifier.fit``."""
+    """Show the stages of the work in the block; yields a callback for ``RobustClassifier``."""
     console = notices()
     if not console.is_terminal:
         progress = RoundDisplay(console, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +33,7 @@ from laplaceconfidence.records.training_run import write_truth
 from laplaceconfidence.run_files import ALL, SKIPPED_IMAGES, SOURCE, SUMMARY, TENSORBOARD
 from laplaceconfidence.stages import stage
 from laplaceconfidence.threads import available_cores
+from laplaceconfidence.training.callbacks import Callback
 from laplaceconfidence.training.classifier import RobustClassifier
 from laplaceconfidence.training.distributed import Team, join_team, leave_team
 from laplaceconfidence.training.preset_tables import Preset
@@ -109,18 +110,16 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
             run = _Run(request, name, preset, data, notes)
             run.announce(is_resumed=is_resumed)
             classifier = run.classifier()
-            listeners: list[Callable[[Mapping[str, Any]], None]] = [display, run.after_round]
-            logger = TensorBoardLogger(folder / TENSORBOARD) if request.tensorboard else None
-            listeners += [logger] if logger else []
+            callbacks: list[Callback] = [display]
+            callbacks += [TensorBoardLogger(folder / TENSORBOARD)] if request.tensorboard else []
+            classifier.set_params(callbacks=callbacks)
             first, *further = data.tests or (None,)
             classifier.fit(
                 data.train,
                 test=None if first is None else data.tests[first],
                 further_tests={test: data.tests[test] for test in further},
-                listeners=listeners,
+                listeners=[run.after_round],
             )
-            if logger:
-                logger.close()
         if team.is_first:
             run.write_source()
             _write_true_labels(folder, data)

@@ -98,7 +98,10 @@ class DivideMix(Method):
         if round < self.warmup:
             return warm_up_phases(self.n_networks)
         # Both splits are made before either network is trained.
-        return (Phase("mixmatch", trains=(0,), evidence=(0, 1)), Phase("mixmatch", trains=(1,)))
+        # A labeled sample (about half of all) stands for four views that are trained on and six predictions.
+        cost = 0.5 * (4 + 6 / 3)
+        first = Phase("mixmatch", trains=(0,), evidence=(0, 1), cost=cost)
+        return (first, Phase("mixmatch", trains=(1,), cost=cost))
 
     def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
         if phase.name == WARM_UP:

@@ -87,6 +87,9 @@ class Phase:
         Networks that get new random weights once the plan is made.
     learning_rate : float, optional
         Replaces the learning rate of the schedule.
+    cost : float, default=1
+        Time of a pass relative to one of plain training: a forward pass without gradients is a third. The
+        time that is left is estimated from it until such a phase was measured.
     """
 
     name: str
@@ -95,6 +98,7 @@ class Phase:
     evidence: tuple[int, ...] = ()
     fresh: tuple[int, ...] = ()
     learning_rate: float | None = None
+    cost: float = 1.0
 
     def __str__(self) -> str:
         return f"{self.name}, network {' and '.join(str(network + 1) for network in self.trains)}"

@@ -130,8 +130,9 @@ class Laplace(Method):
     def phases(self, round: int) -> tuple[Phase, ...]:
         if round < self.warmup:
             return warm_up_phases(self.n_networks)
+        cost = 1 + self.n_networks / 3  # every network predicts the weak view of every batch
         return tuple(
-            Phase("robust", trains=(m,), passes=self.passes, evidence=self._observed_for(m))
+            Phase("robust", trains=(m,), passes=self.passes, evidence=self._observed_for(m), cost=cost)
             for m in range(self.n_networks)
         )
 
