@@ -1,23 +1,34 @@
 """Batches: every sample as often as promised, in an order that the seed decides."""
 
+from typing import Any
+
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
-from laplaceconfidence.training.phase_steps import endless_batches, shuffled_batches, split_into_batches
+from laplaceconfidence.training.methods.interface import Phase, Plan
+from laplaceconfidence.training.phase_steps import index_batches, split_into_batches
+
+
+def batches_of(
+    streams: dict[str, int], size: int, *, passes: int = 1, **more: Any
+) -> dict[str, list[Tensor]]:
+    plan = Plan({name: torch.arange(n) for name, n in streams.items()})
+    return index_batches(Phase("training", trains=(0,), passes=passes), plan, size, 3, **more)
 
 
 @given(st.integers(1, 200), st.integers(1, 40), st.integers(1, 3))
 @settings(max_examples=40, deadline=None)
 def test_every_pass_holds_every_sample_once_in_another_order(n: int, size: int, passes: int) -> None:
-    batches = shuffled_batches(torch.arange(n), size, seed=3, passes=passes)
+    batches = batches_of({"samples": n}, size, passes=passes)["samples"]
     rows = torch.cat(batches)
     assert torch.equal(rows.bincount(minlength=n), torch.full((n,), passes))
     if n > 20 and passes > 1:
         assert not torch.equal(rows[:n], rows[n : 2 * n])
     if n > 1 and size > 1:
         assert min(len(batch) for batch in batches) >= 2
-    again = shuffled_batches(torch.arange(n), size, seed=3, passes=passes)
+    again = batches_of({"samples": n}, size, passes=passes)["samples"]
     assert all(torch.equal(a, b) for a, b in zip(batches, again, strict=True))
 
 
@@ -27,6 +38,6 @@ def test_a_short_last_batch_joins_the_one_before() -> None:
 
 
 def test_an_endless_stream_goes_round_as_often_as_needed() -> None:
-    batches = endless_batches(torch.arange(10), 4, seed=0, n_batches=8)
+    batches = batches_of({"first": 32, "second": 10}, 4)["second"]
     assert len(batches) == 8
     assert torch.cat(batches[:3]).sort().values.tolist() == list(range(10))

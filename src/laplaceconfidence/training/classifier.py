@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ from laplaceconfidence.training.notebook import NotebookSummary
 from laplaceconfidence.training.results import final_results, training_summary, write_results
 from laplaceconfidence.training.run_folder import RunFolder, stored_settings
 from laplaceconfidence.training.run_settings import is_automatic, resolve_settings
+from laplaceconfidence.training.sample_weights import ClassWeight, combined_weights
 from laplaceconfidence.training.seeds import root_seed
 from laplaceconfidence.training.settings import choose_device, torch_threads
 from laplaceconfidence.training.task import TestSet, build_task
@@ -97,6 +99,9 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         last round.
     feature_layer : str, optional
         Name of the module whose input is used as features; by default the last linear layer.
+    class_weight : {"balanced"}, mapping of classes to float, or None, default=None
+        How often samples of a class are trained on, relative to the others. "balanced" gives all classes
+        the same number of samples in a pass, by their given labels.
     device : str or torch.device, default="auto"
         "auto" takes a GPU if there is one.
     image_size : int or tuple of int, optional
@@ -169,6 +174,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         eval_batch_size: int = 512,
         validation_fraction: float = 0.1,
         feature_layer: str | None = None,
+        class_weight: ClassWeight = None,
         device: Any = "auto",
         image_size: ImageSize = None,
         n_workers: int = 0,
@@ -204,6 +210,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         self.eval_batch_size = eval_batch_size
         self.validation_fraction = validation_fraction
         self.feature_layer = feature_layer
+        self.class_weight = class_weight
         self.device = device
         self.image_size = image_size
         self.n_workers = n_workers
@@ -239,6 +246,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         X: Any,
         y: Any = None,
         *,
+        sample_weight: Any = None,
         test: Any = None,
         further_tests: Mapping[str, Any] | None = None,
         listeners: Sequence[RoundListener] = (),
@@ -252,6 +260,10 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
             that has labels. Tensors of images have their channels first.
         y : array-like of shape (n_samples,), optional
             The given labels of arrays.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each sample is trained on, relative to the others: a sample of weight 2 occurs in a
+            pass twice as often as one of weight 1, one of weight 0 never. Accuracies and confidences count
+            every sample once.
         test : tuple (X, y), NoisyDataset or torch.utils.data.Dataset, optional
             Data whose accuracy is reported after every round and used for nothing else.
         further_tests : mapping of str to such data, optional
@@ -278,6 +290,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         data = self._read(X, y, device)
         if len(data.class_names) < 2:
             raise must_be("y", "labels of at least two classes", list(data.class_names))
+        weights = combined_weights(sample_weight, self.class_weight, data.labels, data.class_values)
+        data = replace(data, weights=weights)
         parameters = self.get_params(deep=False) | {"image_size": self._image_size}
         settings = resolve_settings(parameters, data, device, self._seed())
         self.settings_ = settings.as_dict()

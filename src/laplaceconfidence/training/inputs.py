@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from laplaceconfidence.arrays import IntArray, StrArray, to_numpy
+from laplaceconfidence.arrays import FloatArray, IntArray, StrArray, to_numpy
 from laplaceconfidence.data.arrow_reader import is_huggingface
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.images import load_image
@@ -36,11 +36,14 @@ class TrainingData:
     ids: StrArray
     class_names: tuple[str, ...]
     class_values: Any  # (C,) the classes as the user writes them
+    weights: FloatArray | None = None  # (n,) how often samples are trained on, relative to each other
 
     def fingerprint(self) -> str:
         """A short text that differs when a run is resumed with other data."""
         digest = hashlib.sha256(self.labels.tobytes())
         digest.update("\n".join((*self.class_names, *self.ids.tolist())).encode())
+        if self.weights is not None:
+            digest.update(self.weights.tobytes())
         if isinstance(self.samples, ResidentSamples):
             digest.update(self.samples.inputs.cpu().numpy().data)
         shape = " x ".join(str(side) for side in self.samples.shape)

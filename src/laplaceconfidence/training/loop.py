@@ -178,7 +178,7 @@ class Loop:
         progress, settings = self.progress, self.settings
         phase = phases[progress.phase]
         order_seed = derived_seed(settings.seed, "order", progress.round, progress.phase)
-        batches = index_batches(phase, plan, settings.batch_size, order_seed)
+        batches = index_batches(phase, plan, settings.batch_size, order_seed, self.task.weights)
         for number, network in enumerate(self.task.networks):
             network.begin_phase(number in phase.trains)
         n_steps = len(next(iter(batches.values())))

@@ -6,29 +6,38 @@ Batches are a function of the seed, the same in every process.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import count
+from functools import partial
+from itertools import chain, count, islice
 
 import torch
 from torch import Tensor
 
 from laplaceconfidence.training.methods.interface import Phase, Plan, Problem
 from laplaceconfidence.training.progress import TrainingProgress
+from laplaceconfidence.training.sample_weights import resampled
 from laplaceconfidence.training.seeds import derived_generator, derived_seed
 from laplaceconfidence.training.step import Batch, Step
 from laplaceconfidence.training.task import TrainingTask
 
 
-def index_batches(phase: Phase, plan: Plan, batch_size: int, seed: int) -> dict[str, list[Tensor]]:
-    """The sample numbers of every batch of the phase, by stream; the first sets the number of batches."""
+def index_batches(
+    phase: Phase, plan: Plan, batch_size: int, seed: int, weights: Tensor | None = None
+) -> dict[str, list[Tensor]]:
+    """The sample numbers of every batch of the phase, by stream; the first sets the number of batches.
+
+    With ``weights`` of all samples, a pass has each of them as often as its weight says.
+    """
     batches: dict[str, list[Tensor]] = {}
     n_steps = None
     for name, rows in plan.streams.items():
         size, own_seed = plan.batch_sizes.get(name, batch_size), derived_seed(seed, name)
+        one_pass = partial(_one_pass, rows, size, own_seed, weights=weights, stream=name)
         if n_steps is None:
-            batches[name] = shuffled_batches(rows, size, own_seed, passes=phase.passes)
+            batches[name] = [batch for turn in range(phase.passes) for batch in one_pass(turn)]
             n_steps = len(batches[name])
         else:
-            batches[name] = endless_batches(rows, size, own_seed, n_batches=n_steps)
+            passes = chain.from_iterable(map(one_pass, count()))
+            batches[name] = list(islice(passes, n_steps))
     return batches
 
 
@@ -96,21 +105,12 @@ def split_into_batches(rows: Tensor, batch_size: int) -> list[Tensor]:
     return batches
 
 
-def shuffled_batches(rows: Tensor, batch_size: int, seed: int, *, passes: int) -> list[Tensor]:
-    """Batches of ``passes`` passes over all rows, each in another order."""
-    return [batch for turn in range(passes) for batch in _one_pass(rows, batch_size, seed, turn)]
-
-
-def endless_batches(rows: Tensor, batch_size: int, seed: int, *, n_batches: int) -> list[Tensor]:
-    """``n_batches`` batches; the rows are repeated as often as needed."""
-    batches: list[Tensor] = []
-    for turn in count():
-        batches += _one_pass(rows, batch_size, seed, turn)
-        if len(batches) >= n_batches:
-            break
-    return batches[:n_batches]
-
-
-def _one_pass(rows: Tensor, batch_size: int, seed: int, turn: int) -> list[Tensor]:
-    order = torch.randperm(len(rows), generator=derived_generator(seed, "pass", turn))
-    return split_into_batches(rows[order], batch_size)
+def _one_pass(
+    rows: Tensor, batch_size: int, seed: int, turn: int, *, weights: Tensor | None = None, stream: str = ""
+) -> list[Tensor]:
+    generator = derived_generator(seed, "pass", turn)
+    if weights is None:
+        order = rows[torch.randperm(len(rows), generator=generator)]
+    else:
+        order = resampled(rows, weights, generator, stream)
+    return split_into_batches(order, batch_size)

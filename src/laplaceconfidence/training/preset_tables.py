@@ -100,6 +100,7 @@ class TrainingPreset(PresetTable):
     compile: bool | None = None
     eval_batch_size: int | None = None
     feature_layer: str | None = None
+    class_weight: Literal["balanced", "none"] | None = None
     device: str | None = None
     n_workers: int | None = None
     n_jobs: int | None = None
@@ -114,7 +115,7 @@ class TrainingPreset(PresetTable):
         given = {name: getattr(self, name) for name in sorted(self.model_fields_set)}
         if "learning_rate" in given:
             given = _NOT_USED | given
-        for name in ("learning_rate_warmup", "clip_gradients", "weight_average"):
+        for name in ("learning_rate_warmup", "clip_gradients", "weight_average", "class_weight"):
             if given.get(name) == "none":
                 given[name] = None
         for name in ("weak", "strong"):

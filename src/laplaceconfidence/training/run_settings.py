@@ -18,6 +18,7 @@ from laplaceconfidence.training.methods.registry import build_method
 from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.presets import load_preset
 from laplaceconfidence.training.sample_views import default_weak
+from laplaceconfidence.training.sample_weights import ClassWeight
 from laplaceconfidence.training.settings import TrainingSettings
 from laplaceconfidence.validation import check_real
 
@@ -50,6 +51,7 @@ class RunSettings:
     weak: str | Augmentation
     strong: str | Augmentation
     feature_layer: str | None
+    class_weight: ClassWeight
     validation_fraction: float
     image_size: ImageSize
     training: TrainingSettings
@@ -113,6 +115,7 @@ def resolve_settings(
         weak=resolved["weak"],
         strong=resolved["strong"],
         feature_layer=resolved["feature_layer"],
+        class_weight=resolved["class_weight"],
         validation_fraction=fraction,
         image_size=resolved["image_size"],
         training=TrainingSettings(

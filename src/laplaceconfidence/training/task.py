@@ -59,6 +59,7 @@ class TrainingTask:
     rebuild: Callable[[int, int], HeadedNetwork]  # (number of the network, seed) -> new weights
     device: torch.device
     team: Team
+    weights: Tensor | None = None  # of the training part; how often its samples are trained on
     test: TestSet | None = None
     further_tests: Mapping[str, TestSet] = field(default_factory=dict)  # by name
 
@@ -173,6 +174,7 @@ def build_task(
         rebuild=build,
         device=device,
         team=team,
+        weights=None if data.weights is None else torch.from_numpy(data.weights)[train_rows],
         test=test,
         further_tests=further_tests,
     )
