@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
-from laplaceconfidence.training.methods.interface import Phase
+from laplaceconfidence.training.methods.interface import Phase, Plan
 from laplaceconfidence.training.methods.laplace import Laplace
-from laplaceconfidence.training.phase_steps import shuffled_batches
+from laplaceconfidence.training.phase_steps import index_batches
 from laplaceconfidence.training.seeds import derived_seed
 from small_runs import noisy_digits, quick
 
@@ -62,13 +62,9 @@ def algorithm_one(raw: Tensor, labels: Tensor, *, penalty: bool, n_networks: int
                 confidence = torch.from_numpy(np.nan_to_num(fitted.confidence_)).float()
             for other in networks:
                 other.train(other is net)
-            order = shuffled_batches(
-                rows,
-                BATCH,
-                derived_seed(derived_seed(SEED, "order", r, m), "samples"),
-                passes=PASSES if r >= WARMUP else 1,
-            )
-            for batch in order:
+            phase = Phase("training", trains=(m,), passes=PASSES if r >= WARMUP else 1)
+            order = index_batches(phase, Plan.over(rows), BATCH, derived_seed(SEED, "order", r, m))
+            for batch in order["samples"]:
                 optimizers[m].zero_grad()
                 weak = scale(raw[batch] * 0.9)
                 if confidence is None:

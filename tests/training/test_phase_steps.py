@@ -1,7 +1,5 @@
 """Batches: every sample as often as promised, in an order that the seed decides."""
 
-from typing import Any
-
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,11 +9,9 @@ from laplaceconfidence.training.methods.interface import Phase, Plan
 from laplaceconfidence.training.phase_steps import index_batches, split_into_batches
 
 
-def batches_of(
-    streams: dict[str, int], size: int, *, passes: int = 1, **more: Any
-) -> dict[str, list[Tensor]]:
+def batches_of(streams: dict[str, int], size: int, *, passes: int = 1) -> dict[str, list[Tensor]]:
     plan = Plan({name: torch.arange(n) for name, n in streams.items()})
-    return index_batches(Phase("training", trains=(0,), passes=passes), plan, size, 3, **more)
+    return index_batches(Phase("training", trains=(0,), passes=passes), plan, size, seed=3)
 
 
 @given(st.integers(1, 200), st.integers(1, 40), st.integers(1, 3))

@@ -98,7 +98,7 @@ class Phase:
     evidence: tuple[int, ...] = ()
     fresh: tuple[int, ...] = ()
     learning_rate: float | None = None
-    cost: float = 1.0
+    cost: float = field(default=1.0, compare=False)
 
     def __str__(self) -> str:
         return f"{self.name}, network {' and '.join(str(network + 1) for network in self.trains)}"
