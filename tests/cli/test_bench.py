@@ -236,8 +236,8 @@ def test_an_interrupted_training_goes_on_inside_its_cell(
     finish = Loop._finish_round
     asked: list[int] = []
 
-    def interrupt(self: Loop, seconds: float) -> None:
-        finish(self, seconds)
+    def interrupt(self: Loop) -> None:
+        finish(self)
         if not asked:
             asked.append(1)
             os.kill(os.getpid(), signal.SIGTERM)
