@@ -26,6 +26,7 @@ NEED_TORCH = {
         "preset_names",
     ),
     *("WeakAugment", "RandAugment", "AutoAugment", "AugMix"),
+    *("Callback", "TrainingContext", "EarlyStopping", "LogRounds", "TensorBoardLogger"),
     *("Method", "Phase", "Plan", "Problem", "Step", "Batch"),
 }
 FOR_CONTRIBUTORS = ("docs/decisions/", "docs/contributing")
