@@ -31,7 +31,7 @@ def write_parquet(path: str | Path, table: pa.Table) -> None:
     import pyarrow.parquet as pq
 
     with replacing(path) as temporary:
-        pq.write_table(table, temporary)
+        pq.write_table(table, temporary, write_page_checksum=True)
         _check_content(temporary, table, Path(path).name)
 
 

@@ -23,7 +23,7 @@ from laplaceconfidence.records.data_archive import write_archive
 
 def spoil_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
     write = pq.write_table
-    monkeypatch.setattr(pq, "write_table", lambda table, path: write(table.slice(1), path))
+    monkeypatch.setattr(pq, "write_table", lambda table, path, **_: write(table.slice(1), path))
 
 
 def spoil_npz(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_what_reads_back_differently_never_gets_its_name(
 def test_a_parquet_file_that_was_cut_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = pq.write_table
 
-    def cut(table: pa.Table, path: Path) -> None:
+    def cut(table: pa.Table, path: Path, **_: object) -> None:
         write(table, path)
         path.write_bytes(path.read_bytes()[:-20])
 

@@ -162,16 +162,18 @@ def _corrected_csv(original: Original, corrected: NoisyDataset) -> pd.DataFrame:
 
     assert original.path is not None
     separator = "\t" if ".tsv" in original.path.name.lower() else ","
-    frame = unguarded_cells(
-        pd.read_csv(
-            original.path,
-            sep=separator,
-            dtype=str,
-            keep_default_na=False,
-            encoding="utf-8-sig",
-            index_col=False,
-        )
+    rows = pd.read_csv(
+        original.path,
+        sep=separator,
+        header=None,  # pandas would give a name to a column without one
+        dtype=str,
+        keep_default_na=False,
+        encoding="utf-8-sig",
+        index_col=False,
     )
+    frame = rows.iloc[1:].reset_index(drop=True)
+    frame.columns = pd.Index(rows.iloc[0])
+    frame = unguarded_cells(frame)
     label, path = _columns(original, list(frame.columns))
     changed = np.flatnonzero(corrected.labels != original.dataset.labels)
     texts = frame[label].to_numpy(dtype=object)
