@@ -109,7 +109,7 @@ def damages(draw: st.DrawFn) -> Callable[[bytes], bytes]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(damage=damages())
 def test_damaged_files_are_read_or_refused(
     files: dict[str, tuple[Path, Read]], kind: str, damage: Callable[[bytes], bytes]

@@ -98,7 +98,7 @@ def check_export(run: AuditRun, data: NoisyDataset, out: Path) -> None:
     assert labels_of(back) == labels_of(data)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     table=tables(),
     suffix=st.sampled_from([".csv", ".parquet"]),
