@@ -239,7 +239,8 @@ def read_table(path: Path) -> pd.DataFrame:
     try:
         table = pq.read_table(path, page_checksum_verification=True)
         table.validate(full=True)
-        return table.to_pandas()
+        frame: pd.DataFrame = table.to_pandas()
+        return frame
     except (
         OSError,
         ValueError,
