@@ -15,6 +15,7 @@ FOUNDATION = {
     "memory",
     "files",
     "csv_files",
+    "parquet_files",
     "folder_lock",
     "stages",
     "validation",
@@ -26,8 +27,9 @@ RECORDING = FOUNDATION | {"data", "features", "graph", "solve", "confidence", "a
 MAY_IMPORT = {
     "exceptions": set(),
     "arrays": set(),
-    "files": set(),
+    "files": {"exceptions"},
     "csv_files": {"exceptions", "files"},
+    "parquet_files": {"files"},
     "stages": set(),
     "run_files": set(),
     "memory": set(),

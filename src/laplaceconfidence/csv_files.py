@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from laplaceconfidence.exceptions import DataFormatError
-from laplaceconfidence.files import replacing
+from laplaceconfidence.files import not_as_written, replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,34 +203,27 @@ def _check_content(path: Path, cells: pd.DataFrame, separator: str, name: str) -
         with chunks:
             for chunk in chunks:
                 if chunk.shape[1] != cells.shape[1]:
-                    raise _differs(name, f"{chunk.shape[1]} columns instead of {cells.shape[1]}")
+                    raise not_as_written(name, f"{chunk.shape[1]} columns instead of {cells.shape[1]}")
                 start = max(n_read, 0)
                 read = chunk
                 if n_read < 0:
                     if chunk.iloc[0].tolist() != [str(column) for column in cells.columns]:
-                        raise _differs(name, "other headings")
+                        raise not_as_written(name, "other headings")
                     read = chunk.iloc[1:]
                 written = cells.iloc[start : start + len(read)]
                 n_read = start + len(read)
                 for position in checked if len(written) == len(read) else ():
                     if read.iloc[:, position].tolist() != _as_texts(written.iloc[:, position]):
                         heading = str(cells.columns[position])
-                        raise _differs(name, f"other cells in the column {heading!r}")
+                        raise not_as_written(name, f"other cells in the column {heading!r}")
     except (ValueError, EOFError) as error:
         if isinstance(error, DataFormatError):
             raise
-        raise _differs(name, f"a table that cannot be read: {error}") from error
+        raise not_as_written(name, f"a table that cannot be read: {error}") from error
     if n_read != len(cells):
-        raise _differs(name, f"{n_read} rows instead of {len(cells)}")
+        raise not_as_written(name, f"{n_read} rows instead of {len(cells)}")
 
 
 def _as_texts(column: pd.Series[Any]) -> list[str]:
     missing = column.isna().tolist()
     return ["" if gap else str(cell) for gap, cell in zip(missing, column.tolist(), strict=True)]
-
-
-def _differs(name: str, how: str) -> DataFormatError:
-    return DataFormatError(
-        f"{name} was not written: read back, it held {how}. Check the disk; "
-        "if there is nothing wrong with it, please report this."
-    )

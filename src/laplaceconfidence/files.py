@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from laplaceconfidence.exceptions import DataFormatError
+
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
@@ -130,6 +132,26 @@ def is_disk_full(error: BaseException) -> bool:
     text = str(error)
     return any(part in text for part in ("disk is full", "No space left")) or bool(
         re.search(r"\d+ requested and \d+ written", text)
+    )
+
+
+def not_as_written(name: str, how: str) -> DataFormatError:
+    """Make the error for a file that, read back, is not what was written; it never gets its name.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file.
+    how : str
+        What it held when it was read back.
+
+    Returns
+    -------
+    DataFormatError
+    """
+    return DataFormatError(
+        f"{name} was not written: read back, it held {how}. Check the disk; "
+        "if there is nothing wrong with it, please report this."
     )
 
 

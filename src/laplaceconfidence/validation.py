@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ def must_be(parameter: str, rule: str, value: object, advice: str = "") -> Inval
     return InvalidInputError(f"{message} {advice}".rstrip())
 
 
-def did_you_mean(name: object, valid: Iterable[str]) -> str:
+def did_you_mean(name: object, valid: Iterable[str], prefixes: Mapping[str, str] | None = None) -> str:
     """The question "Did you mean ...?" with the valid name that is closest; empty if none is close.
 
     Parameters
@@ -44,13 +44,17 @@ def did_you_mean(name: object, valid: Iterable[str]) -> str:
         What the user wrote.
     valid : iterable of str
         The names that exist.
+    prefixes : mapping of str to str, optional
+        What has to be written before some of them.
 
     Returns
     -------
     str
     """
     close = difflib.get_close_matches(str(name), list(valid), n=1, cutoff=0.4)
-    return f"Did you mean {close[0]!r}?" if close else ""
+    if not close:
+        return ""
+    return f"Did you mean {(prefixes or {}).get(close[0], '') + close[0]!r}?"
 
 
 def check_boolean(value: Any, parameter: str) -> bool:

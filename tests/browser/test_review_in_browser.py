@@ -1,12 +1,7 @@
 """The review in a real browser: ten labels by keyboard, undo, bulk, a killed server, and the export."""
 
 import contextlib
-import os
-import re
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +12,10 @@ import pytest
 from audited_runs import MakeRun
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.export import plan_export, write_export
-from laplaceconfidence.records import AuditRun, read_audit
+from laplaceconfidence.records import read_audit
 from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.review.store import read_decisions
+from review_server import Server
 
 pytest.importorskip("fastapi", reason="the page is not installed: pip install 'laplaceconfidence[review]'")
 webdriver = pytest.importorskip(
@@ -41,26 +37,6 @@ FLAGS = (
     "--disable-sync",
     "--window-size=1280,900",
 )
-
-
-class Server:
-    """The command ``review`` as a process of its own."""
-
-    def __init__(self, run: AuditRun, port: int = 0) -> None:
-        command = [sys.executable, "-m", "laplaceconfidence", "review", str(run.folder), "--no-browser"]
-        self.process = subprocess.Popen(
-            [*command, "--port", str(port), "--reviewer", "ann"],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "COLUMNS": "300"},
-        )
-        assert self.process.stdout is not None
-        found = next(m for line in self.process.stdout if (m := re.search(r"http://[\d.]+:(\d+)/", line)))
-        self.url, self.port = found[0], int(found[1])
-
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
 
 
 class Browser:

@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 from rich.progress import Progress, TextColumn
@@ -64,6 +66,18 @@ def test_estimators_are_compared(run: Any, blobs: Path, tmp_path: Path) -> None:
     assert {"auroc", "average_precision", "calibration_error", "seconds"} <= first.keys()
     assert all((folder / name).is_file() for name in ("bench.json", "tables.md", "tables.csv", "tables.tex"))
     assert json.loads((folder / "bench.json").read_text())["source"]["source"] == str(blobs)
+
+
+def test_columns_used_as_features_are_recorded(run: Any, blobs: Path, tmp_path: Path) -> None:
+    arrays = np.load(blobs)
+    table = pd.DataFrame(arrays["features"]).add_prefix("x")
+    table["label"] = arrays["labels"]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ("--features", "x*", "--estimators", "knn-vote", "--noise", "pair:0.3", "--seeds", "1")
+    done = run("bench", "t.csv", *words, "-o", "out")
+    assert done.exit_code == 0, done.stderr
+    source = json.loads((tmp_path / "out" / "bench.json").read_text())["source"]
+    assert source["feature_columns"] == [f"x{column}" for column in range(arrays["features"].shape[1])]
 
 
 def test_all_estimators_are_compared_by_default(run: Any, blobs: Path, tmp_path: Path) -> None:
@@ -303,6 +317,7 @@ def test_a_terminal_shows_cells_rounds_and_the_time_left(tmp_path: Path) -> None
         (("--methods", "laplace", "--test-share", "0.2", "--set", "noise.rate=0.2"), "--noise"),
         (("--methods", "laplace", "--test-share", "0.2", "--set", "random_state=1"), "--seeds"),
         (("--methods", "laplace", "--test-share", "0.2", "--set", "roundz=1"), "rounds"),
+        (("--methods", "laplace", "--test-share", "0.2", "--set", "wamup=1"), "mean 'laplace.warmup'?"),
         (("--methods", "laplace", "--test-share", "0.2", "--set", "passes=1"), "Write laplace.passes."),
         (("--methods", "all", "--test-share", "0.2", "--set", "method.ramp=1"), "co_teaching.ramp or div"),
         (("--methods", "laplace", "--test-share", "0.2", "--set", "method=dividemix"), "--methods"),

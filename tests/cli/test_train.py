@@ -421,6 +421,10 @@ WRONG = {
     "preset": (("--preset", "image-folder-smal"), ["'preset'", "image-folder-small"]),
     "setting": (("--set", "round=3"), ["no setting 'round'", "'rounds'", "batch_size"]),
     "setting of the method": (("--set", "warmup=3"), ["no setting 'warmup'", "'method.warmup'"]),
+    "misspelled setting of the method": (
+        ("--set", "wamup=3"),
+        ["no setting 'wamup'", "Did you mean 'method.warmup'?", "batch_size", "method.n_neighbors"],
+    ),
     "unknown setting of the method": (
         ("--set", "method.warmpu=3"),
         ["'laplace' has no setting 'warmpu'", "Did you mean 'warmup'?", "n_neighbors"],
@@ -455,6 +459,25 @@ def test_mistakes_are_explained(run: Any, photos: Path, tmp_path: Path, name: st
         assert part in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "laplaceconfidence-train-photos").exists()
+
+
+def test_columns_used_as_features_are_recorded(run: Any, tmp_path: Path) -> None:
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), columns=["x", "y_", "z"])
+    table["label"] = ["a", "b"] * 10
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ("--features", "x", "--features", "z", "--method", "cross_entropy", "--rounds", "1")
+    done = run("train", "t.csv", *words, "--device", "cpu", "--out", "trained")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads((tmp_path / "trained" / "source.json").read_text())["feature_columns"] == ["x", "z"]
+
+
+def test_fewer_rounds_than_the_warm_up_are_noted(run: Any, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    np.savez(tmp_path / "d.npz", features=X, labels=np.arange(20) % 2)
+    words = ("--rounds", "2", "--set", "method.warmup=2", "--device", "cpu", "--out", "trained")
+    done = run("train", "d.npz", *words)
+    assert done.exit_code == 0, done.stderr
+    assert "All 2 rounds are warm-up rounds" in " ".join(done.stderr.split())
 
 
 def test_options_of_images_are_refused_for_features(run: Any, tmp_path: Path) -> None:

@@ -186,3 +186,10 @@ def test_what_utf8_cannot_encode_is_escaped() -> None:
 def test_decoding_needs_one_code_per_label() -> None:
     with pytest.raises(InvalidInputError, match=r"'codes' must have 2 entries. Got 1"):
         encode_labels(["a", "b"]).decode(np.array([0]))
+
+
+@pytest.mark.parametrize("kind", [list, tuple, lambda labels: np.array(labels, dtype=object), pd.Series])
+def test_a_nul_at_the_end_is_refused_and_does_not_merge_classes(kind: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"'labels' parameter must be texts.*NUL.*'a\\x00'"):
+        encode_labels(kind(["a", "a\0", "b"]))
+    assert encode_labels(kind(["a", "a\0b"])).codes.tolist() == [0, 1]

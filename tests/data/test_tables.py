@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from laplaceconfidence import NoisyDataset
+from laplaceconfidence import NoisyDataset, audit
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 
@@ -376,3 +376,21 @@ class TestHuggingFace:
             InvalidInputError, match="'source' parameter must be a dataset that is not streamed"
         ):
             read_dataset(self.classified([0]).to_iterable_dataset())
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_labels_are_enough_where_the_caller_says_so(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"data{suffix}"
+    columns = {"label": np.array(["a", "b", "a"]), "user": np.array([7, 8, 9])}
+    if suffix == ".npz":
+        np.savez(path, **columns)
+    else:
+        frame = pd.DataFrame(columns)
+        frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path)
+    with pytest.raises(InvalidInputError):
+        read_dataset(path)
+    data = read_dataset(path, labels_only=True)
+    assert data.labels.tolist() == [0, 1, 0]
+    assert data.features is None
+    with pytest.raises(InvalidInputError, match=r"An audit needs features|must be given"):
+        audit(data)

@@ -206,6 +206,19 @@ def test_a_reserved_place_is_refused_to_others_and_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_saving_where_another_process_writes_is_refused(
+    result: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_lock, "PATIENCE", 0.0)
+    with (
+        reserved_place(tmp_path / "run"),
+        pytest.raises(RunFolderError, match="Another process is writing a run"),
+    ):
+        result.save(tmp_path / "run", overwrite=True)
+    assert list(tmp_path.iterdir()) == []
+    assert result.save(tmp_path / "run") == tmp_path / "run"
+
+
 def test_an_empty_folder_is_free(result: AuditResult, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     write_audit(result, tmp_path / "run")

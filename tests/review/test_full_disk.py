@@ -108,3 +108,29 @@ def test_every_command_says_that_the_disk_is_full(
     after = sorted(path.name for path in (*disk.path.iterdir(), *run.folder.iterdir()))
     assert [name for name in after if not name.endswith(("-wal", "-shm"))] == before
     assert len(read_decisions(run.folder, run.record)) == is_reviewed
+
+
+def test_training_says_that_the_disk_is_full_and_is_resumed(
+    run: AuditRun, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(disk.path)
+    words = [
+        "train",
+        "../data/texts.csv",
+        "--features",
+        "emb_*",
+        "--method",
+        "cross_entropy",
+        "--rounds",
+        "2",
+    ]
+    words += ["--device", "cpu", "--seed", "1", "--out", "trained"]
+    disk.fill()
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert done.exit_code == 2
+    assert "No space left" in done.stderr
+    assert "Free some space" in done.stderr
+    disk.free()
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr

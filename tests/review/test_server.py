@@ -3,14 +3,16 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 from review_page import OpenPage
 
-from audited_runs import CLASS_NAMES, ESTIMATORS, MakeRun
+from audited_runs import CLASS_NAMES, ESTIMATORS, N_SAMPLES, MakeRun
 from laplaceconfidence.records import read_audit
+from laplaceconfidence.report import write_report
 from laplaceconfidence.review.session import ReviewSession
 from laplaceconfidence.review.store_errors import StaleDecisionError
 
@@ -247,6 +249,26 @@ def test_vanished_pictures_are_counted_and_the_rest_works(make_run: MakeRun, ope
     assert page.client.get("/picture/large/0").status_code == 404
     assert page.client.get("/picture/large/10").status_code == 404
     assert page.client.get("/picture/large/20").status_code == 200
+
+
+def test_links_out_of_the_data_folder_are_counted(
+    make_run: MakeRun, open_page: OpenPage, tmp_path: Path
+) -> None:
+    run = make_run("parquet")
+    images = run.folder.parent / "data" / "images"
+    for name, target in (("0.png", tmp_path / "elsewhere.png"), ("10.png", images / "20.png")):
+        Image.new("RGB", (9, 9)).save(tmp_path / "elsewhere.png")
+        (images / name).unlink()
+        (images / name).symlink_to(target)
+    page = open_page(run)
+    setup = page.client.get("/api/setup").json()
+    assert (setup["n_lost_pictures"], setup["n_outside_pictures"]) == (0, 1)
+    assert page.client.get("/picture/large/0").status_code == 404
+    assert page.client.get("/picture/large/10").status_code == 200
+    assert "are not followed: 1." in write_report(run.folder).path.read_text(encoding="utf-8")
+    images.rename(tmp_path / "moved")
+    images.symlink_to(tmp_path / "moved")
+    assert open_page(run).client.get("/api/setup").json()["n_outside_pictures"] == N_SAMPLES
 
 
 def test_a_replaced_picture_is_made_again(make_run: MakeRun, open_page: OpenPage) -> None:

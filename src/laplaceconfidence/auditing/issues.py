@@ -117,6 +117,7 @@ def audit(
         missing_label=missing_label,
         split=split,
         image_size=image_size,
+        labels_only=True if pred_probs is not None or knn_graph is not None else None,
     )
     with logging_stages(verbose):
         inputs = audit_inputs(dataset, test, options)

@@ -256,13 +256,15 @@ class AuditResult:
             The folder.
         """
         from laplaceconfidence.records import write_audit
+        from laplaceconfidence.records.run_folder import reserved_place
 
-        run = write_audit(
-            self,
-            folder,
-            source=self.source,
-            overwrite=overwrite,
-            discard_decisions=discard_decisions,
-            keep_data="source" not in self.source,
-        )
+        with reserved_place(folder, overwrite=overwrite, discard_decisions=discard_decisions):
+            run = write_audit(
+                self,
+                folder,
+                source=self.source,
+                overwrite=overwrite,
+                discard_decisions=discard_decisions,
+                keep_data="source" not in self.source,
+            )
         return run.folder

@@ -45,7 +45,7 @@ def read_npz(path: Path, options: ReadOptions) -> NoisyDataset:
             "class_names": names.find("class_names", None),
         }
         loaded = {column: archive.load(key) for column, key in keys.items() if key is not None}
-    if features is None and not loaded.keys() & {"images", "sources"}:
+    if features is None and not loaded.keys() & {"images", "sources"} and not options.labels_only:
         raise names.no_inputs_error()
     if "images" in loaded and loaded["images"].ndim == 3:
         loaded["images"] = loaded["images"][..., np.newaxis]  # gray images without a channel axis

@@ -63,11 +63,11 @@ def open_parquet(path: Path) -> Iterator[ArrowTable]:
         yield ArrowTable(
             stored.schema.to_arrow_schema(),
             stored.num_rows,
-            lambda columns: pq.read_table(path, columns=columns),
+            lambda columns: pq.read_table(path, columns=columns, page_checksum_verification=True),
             origin=str(path),
             folder=path.absolute().parent,
         )
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataFormatError(
             f"{path} cannot be read as Parquet: it is truncated, damaged or of another format ({error}). "
             "Copy or write it again."

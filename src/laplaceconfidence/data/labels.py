@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -179,6 +180,8 @@ def _as_given(labels: Any, parameter: str) -> NDArray[Any]:
         given = np.empty(len(labels), dtype=object)
         given[:] = labels
         return given
+    if isinstance(labels, (list, tuple)):
+        _refuse_nul_at_the_end(labels, parameter)
     if hasattr(labels, "isna") and not isinstance(labels.dtype, np.dtype):
         # Without a dtype, pandas would turn integers beside a gap into floats.
         return np.asarray(labels.to_numpy(dtype=object))
@@ -188,6 +191,13 @@ def _as_given(labels: Any, parameter: str) -> NDArray[Any]:
         raise must_be(
             parameter, "one-dimensional, one label per sample", "lists of different lengths"
         ) from error
+
+
+def _refuse_nul_at_the_end(labels: Sequence[Any], parameter: str) -> None:
+    """Arrays of texts drop NUL characters at the end: "cat\\0" and "cat" would become one class."""
+    for label in labels:
+        if isinstance(label, str) and label.endswith("\0"):
+            raise must_be(parameter, "texts that do not end in a NUL character", label, "Remove it.")
 
 
 def _split_missing(
@@ -215,6 +225,7 @@ def _split_missing(
     if all(isinstance(item, int) and not isinstance(item, bool) for item in present):
         return _as_integers(np.array(present, dtype=object), parameter), missing
     if all(isinstance(item, str) for item in present):
+        _refuse_nul_at_the_end(present, parameter)
         return np.array(present, dtype=str), missing
     if all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in present):
         floats = np.array([np.nan if gap else item for item, gap in zip(items, missing, strict=True)], float)

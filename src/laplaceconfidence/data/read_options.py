@@ -38,6 +38,7 @@ class ReadOptions:
     missing_label: object = None
     split: str | None = None
     image_size: int | tuple[int, int] | None = None
+    labels_only: bool | None = None
 
     @property
     def given(self) -> dict[str, Any]:
@@ -53,10 +54,10 @@ class ReadOptions:
         source : str
             The kind of source in error messages, such as "a CSV file".
         *names : str
-            Options that apply.
+            Options that apply; ``labels_only`` always does.
         """
         for name, value in self.given.items():
-            if name not in names:
+            if name not in (*names, "labels_only"):
                 applicable = ", ".join(repr(name) for name in names) or "none"
                 raise must_be(name, f"left out for {source}", value, f"Options that apply: {applicable}.")
 

@@ -53,6 +53,7 @@ def read_dataset(
     missing_label: object = None,
     split: str | None = None,
     image_size: int | tuple[int, int] | None = None,
+    labels_only: bool = False,
 ) -> NoisyDataset:
     """Read a data set from a file, a folder, a data frame or arrays.
 
@@ -104,6 +105,9 @@ def read_dataset(
     image_size : int, tuple of (int, int) or None, default=None
         Side or (height, width) that images of Hugging Face and map-style data sets are resized to when they
         are read into memory; ``None`` requires that all have one size.
+    labels_only : bool, default=False
+        Whether labels are enough, as for an audit of given probabilities. Otherwise a table or archive
+        without features, images, texts or paths is an error that lists its columns.
 
     Returns
     -------
@@ -127,6 +131,7 @@ def read_dataset(
         missing_label=missing_label,
         split=split,
         image_size=image_size,
+        labels_only=labels_only or None,
     )
     if isinstance(source, NoisyDataset):
         options.allow_only("a NoisyDataset")

@@ -186,7 +186,7 @@ def dataset_of_table(
     if columns is not None:
         features = _features(table, columns)
         scaling = scaling_of(columns, free, features)
-    elif features is None and source is None and pictures is None:
+    elif features is None and source is None and pictures is None and not options.labels_only:
         raise names.no_inputs_error(advice)
     sources: list[str] | None = None if source is None else _sources(table, source, kind == "image")
     if pictures is not None and pictures.paths is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import filecmp
 import hashlib
 import os
 import secrets
@@ -20,6 +21,7 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_folder import EXPORT_MARK, EXPORTED_CLASSES
 from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
+from laplaceconfidence.files import not_as_written
 from laplaceconfidence.records.listed_files import file_within
 
 UNLABELED = "_unlabelled"  # the spelling of the first release: folders out there have it
@@ -54,8 +56,8 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Images that an exported folder does not have.
+class WrittenImages:
+    """How the images of an exported folder were written, where that is not as usual.
 
     Parameters
     ----------
@@ -63,15 +65,18 @@ class LeftOut:
         Images whose file does not exist.
     n_outside : int
         Images that are links out of the folder of the data.
+    n_copied : int
+        Images that are there as copies although links were asked for, as none could be made.
     """
 
     n_lost: int = 0
     n_outside: int = 0
+    n_copied: int = 0
 
 
 def write_image_folder(
     folder: Path, dataset: NoisyDataset, *, copy: bool, data_folder: Path | None = None
-) -> LeftOut:
+) -> WrittenImages:
     """Write all images, sorted into folders by label.
 
     Parameters
@@ -81,14 +86,14 @@ def write_image_folder(
     dataset : NoisyDataset
         The corrected data set. Images that exist in memory only are written as PNG.
     copy : bool
-        Whether files are copied. Otherwise they are linked: by a hard link where the file system allows it,
-        else by a symbolic one.
+        Whether files are copied. Otherwise they are hard-linked where the file system allows it, and copied
+        where it does not: a symbolic link would lead out of the exported folder, and not be followed.
     data_folder : pathlib.Path, optional
         The folder of the data, as in ``file_within``: images that are links out of it are left out.
 
     Returns
     -------
-    LeftOut
+    WrittenImages
     """
     if dataset.images is None and dataset.source_kind != "image":
         raise InvalidInputError(
@@ -98,7 +103,7 @@ def write_image_folder(
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
     temporary.mkdir(parents=True)
     try:
-        left_out = _fill(temporary, dataset, copy, data_folder)
+        written = _fill(temporary, dataset, copy, data_folder)
         (temporary / EXPORT_MARK).write_text(
             "Written by laplaceconfidence export, which may replace this folder.\n"
         )
@@ -108,12 +113,12 @@ def write_image_folder(
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    return left_out
+    return written
 
 
-def _fill(folder: Path, dataset: NoisyDataset, copy: bool, data_folder: Path | None) -> LeftOut:
+def _fill(folder: Path, dataset: NoisyDataset, copy: bool, data_folder: Path | None) -> WrittenImages:
     taken: set[str] = set()
-    n_lost = n_outside = 0
+    n_lost = n_outside = n_copied = 0
     folders = folder_names(dataset.class_names)
     _write_classes(folder / EXPORTED_CLASSES, folders, dataset)
     for row, code in enumerate(dataset.labels.tolist()):
@@ -129,11 +134,10 @@ def _fill(folder: Path, dataset: NoisyDataset, copy: bool, data_folder: Path | N
         target.parent.mkdir(exist_ok=True)
         if source is None:
             _write_png(target, dataset, row)
-        elif copy:
-            shutil.copy2(source, target)
-        else:
-            _link(source, target)
-    return LeftOut(n_lost, n_outside)
+        elif copy or not _is_linked(source, target):
+            _copy(source, target)
+            n_copied += not copy
+    return WrittenImages(n_lost, n_outside, n_copied)
 
 
 def folder_names(class_names: Sequence[str]) -> list[str]:
@@ -223,13 +227,21 @@ def _free_name(label: str, name: str, taken: set[str]) -> str:
     return free
 
 
-def _link(source: Path, target: Path) -> None:
+def _is_linked(source: Path, target: Path) -> bool:
+    """Make a hard link; False where the file system allows none."""
     try:
         target.hardlink_to(source)
     except OSError as error:
         if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES):
             raise
-        target.symlink_to(source)
+        return False
+    return True
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copy2(source, target)
+    if not filecmp.cmp(source, target, shallow=False):
+        raise not_as_written(target.name, f"something else than {source}")
 
 
 def _write_png(target: Path, dataset: NoisyDataset, row: int) -> None:
@@ -237,4 +249,8 @@ def _write_png(target: Path, dataset: NoisyDataset, row: int) -> None:
 
     assert dataset.images is not None
     image = dataset.images[row]
-    Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image).save(target, "PNG")
+    pixels = image[:, :, 0] if image.shape[2] == 1 else image
+    Image.fromarray(pixels).save(target, "PNG")
+    with Image.open(target) as read:
+        if not np.array_equal(np.asarray(read), pixels):
+            raise not_as_written(target.name, "another image")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,8 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.read_options import Names
 from laplaceconfidence.export.original import Original
-from laplaceconfidence.files import replacing
+from laplaceconfidence.files import not_as_written, replacing
+from laplaceconfidence.parquet_files import write_parquet
 from laplaceconfidence.records.data_archive import plain_labels
 
 if TYPE_CHECKING:
@@ -61,7 +64,7 @@ def write_csv_table(path: Path, original: Original, corrected: NoisyDataset, is_
     return write_csv(path, frame, separator=separator)
 
 
-def write_parquet(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
+def write_parquet_table(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
     """Write the same as Parquet; in a new table, features are one column of lists.
 
     Parameters
@@ -76,7 +79,6 @@ def write_parquet(path: Path, original: Original, corrected: NoisyDataset, is_ke
         Which samples are written.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     if original.path is not None and original.path.name.lower().endswith(PARQUET_SUFFIXES):
         table = _corrected_parquet(original, corrected).filter(pa.array(is_kept))
@@ -87,8 +89,7 @@ def write_parquet(path: Path, original: Original, corrected: NoisyDataset, is_ke
             width = kept.features.shape[1]
             values = pa.array(np.ascontiguousarray(kept.features).reshape(-1))
             table = table.append_column("features", pa.FixedSizeListArray.from_arrays(values, width))
-    with replacing(path) as temporary:
-        pq.write_table(table, temporary)
+    write_parquet(path, table)
 
 
 def write_jsonl(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
@@ -106,18 +107,37 @@ def write_jsonl(path: Path, original: Original, corrected: NoisyDataset, is_kept
         Which samples are written.
     """
     kept = corrected.subset(is_kept)
-    values = kept.class_values
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        for row, code in enumerate(kept.labels.tolist()):
-            line: dict[str, Any] = {
-                "id": str(kept.sample_ids[row]),
-                "label": None if code == MISSING else values[code].item(),
-            }
-            if kept.sources is not None:
-                line[_source_column(kept)] = kept.sources[row]
-            if kept.features is not None:
-                line["features"] = kept.features[row].tolist()
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    # Half of a surrogate pair, which UTF-8 cannot hold, is written as JSON escapes it.
+    with replacing(path) as temporary:
+        with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in _json_lines(kept))
+        _check_jsonl(temporary, kept, path.name)
+
+
+def _json_lines(dataset: NoisyDataset) -> Iterator[dict[str, Any]]:
+    values = dataset.class_values
+    for row, code in enumerate(dataset.labels.tolist()):
+        line: dict[str, Any] = {
+            "id": str(dataset.sample_ids[row]),
+            "label": None if code == MISSING else values[code].item(),
+        }
+        if dataset.sources is not None:
+            line[_source_column(dataset)] = dataset.sources[row]
+        if dataset.features is not None:
+            line["features"] = dataset.features[row].tolist()
+        yield line
+
+
+def _check_jsonl(path: Path, dataset: NoisyDataset, name: str) -> None:
+    """Read a file back and compare it with the data set it was written from."""
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for number, (text, line) in enumerate(zip_longest(file, _json_lines(dataset)), start=1):
+            try:
+                is_same = text is not None and json.loads(text) == line
+            except ValueError:
+                is_same = False
+            if not is_same:
+                raise not_as_written(name, f"another line {number}")
 
 
 def _frame(dataset: NoisyDataset) -> pd.DataFrame:
@@ -142,16 +162,18 @@ def _corrected_csv(original: Original, corrected: NoisyDataset) -> pd.DataFrame:
 
     assert original.path is not None
     separator = "\t" if ".tsv" in original.path.name.lower() else ","
-    frame = unguarded_cells(
-        pd.read_csv(
-            original.path,
-            sep=separator,
-            dtype=str,
-            keep_default_na=False,
-            encoding="utf-8-sig",
-            index_col=False,
-        )
+    rows = pd.read_csv(
+        original.path,
+        sep=separator,
+        header=None,  # pandas would give a name to a column without one
+        dtype=str,
+        keep_default_na=False,
+        encoding="utf-8-sig",
+        index_col=False,
     )
+    frame = rows.iloc[1:].reset_index(drop=True)
+    frame.columns = pd.Index(rows.iloc[0])
+    frame = unguarded_cells(frame)
     label, path = _columns(original, list(frame.columns))
     changed = np.flatnonzero(corrected.labels != original.dataset.labels)
     texts = frame[label].to_numpy(dtype=object)

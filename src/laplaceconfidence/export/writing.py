@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.exceptions import RunFolderError
-from laplaceconfidence.export.image_folder import LeftOut, check_folder, write_image_folder
+from laplaceconfidence.export.image_folder import WrittenImages, check_folder, write_image_folder
 from laplaceconfidence.export.original import Original, original_of
 from laplaceconfidence.export.plan import ExportPlan
 from laplaceconfidence.export.protected import refuse_originals
@@ -21,7 +21,7 @@ from laplaceconfidence.export.tables import (
     PARQUET_SUFFIXES,
     write_csv_table,
     write_jsonl,
-    write_parquet,
+    write_parquet_table,
 )
 from laplaceconfidence.files import replace_folder, restore_folder
 from laplaceconfidence.records.data_archive import write_archive
@@ -56,6 +56,8 @@ class Exported:
         Listed images that could not be found.
     n_outside_files : int
         Listed images that are links out of the folder of the data, which are not followed.
+    n_copied_files : int
+        Images that were copied although ``copy`` was not set, as the file system allows no hard links.
     n_guarded_cells : int
         Cells of a CSV file that were written with an apostrophe in front, as a spreadsheet would evaluate
         them.
@@ -69,6 +71,7 @@ class Exported:
     n_samples: int
     n_lost_files: int
     n_outside_files: int
+    n_copied_files: int
     n_guarded_cells: int
     lost: str | None
 
@@ -92,7 +95,8 @@ def write_export(
     format : {"csv", "parquet", "npz", "jsonl", "folder"}, optional
         By default it follows from the name of ``out``, or is that of the original data.
     copy : bool, default=False
-        Whether images are copied into a folder of images; otherwise they are linked.
+        Whether images are copied into a folder of images; otherwise they are hard-linked where that is
+        possible.
     overwrite : bool, default=False
         Whether an earlier export may be replaced.
 
@@ -110,28 +114,27 @@ def write_export(
     refuse_originals(plan.samples, path, trail, is_folder=chosen == "folder")
     _check_free(path, trail, chosen, overwrite)
     corrected = original.dataset.with_labels(plan.codes)
-    left_out, n_guarded = LeftOut(), 0
+    images, n_guarded = WrittenImages(), 0
     with _published_together(path, trail) as (data_file, trail_file):
         if chosen == "folder":
             kept = corrected.subset(plan.is_kept)
-            left_out = write_image_folder(
-                data_file, kept, copy=copy, data_folder=data_folder(plan.samples.run)
-            )
+            images = write_image_folder(data_file, kept, copy=copy, data_folder=data_folder(plan.samples.run))
         elif chosen == "npz":
             write_archive(data_file, replace(corrected.subset(plan.is_kept), true_labels=None))
         elif chosen == "csv":
             n_guarded = write_csv_table(data_file, original, corrected, plan.is_kept)
         else:
-            writer = {"parquet": write_parquet, "jsonl": write_jsonl}[chosen]
+            writer = {"parquet": write_parquet_table, "jsonl": write_jsonl}[chosen]
             writer(data_file, original, corrected, plan.is_kept)
         write_csv(trail_file, plan.trail)
     return Exported(
         path=path,
         trail=trail,
         format=chosen,
-        n_samples=int(plan.is_kept.sum()) - left_out.n_lost - left_out.n_outside,
-        n_lost_files=left_out.n_lost,
-        n_outside_files=left_out.n_outside,
+        n_samples=int(plan.is_kept.sum()) - images.n_lost - images.n_outside,
+        n_lost_files=images.n_lost,
+        n_outside_files=images.n_outside,
+        n_copied_files=images.n_copied,
         n_guarded_cells=n_guarded,
         lost=original.lost,
     )

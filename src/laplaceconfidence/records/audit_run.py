@@ -23,7 +23,8 @@ from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import RunFolderError
-from laplaceconfidence.files import replacing, write_json
+from laplaceconfidence.files import write_json
+from laplaceconfidence.parquet_files import write_parquet
 from laplaceconfidence.records.data_archive import write_archive
 from laplaceconfidence.records.evidence_table import evidence_table
 from laplaceconfidence.records.pictures import (
@@ -214,6 +215,8 @@ def write_audit(
     -------
     AuditRun
     """
+    import pyarrow as pa
+
     record = record_of(result, source=source or {}, warnings=warnings)
     if review_sample is not None:
         # Not among the files that belong to a run, as people fill it in, move it and send it.
@@ -225,10 +228,9 @@ def write_audit(
     with new_run_folder(folder, overwrite=overwrite, discard_decisions=discard_decisions) as temporary:
         table = result.table.reset_index()
         write_csv(temporary / "issues.csv", table)
-        with replacing(temporary / "issues.parquet") as path:
-            table.to_parquet(path, index=False)
-        with replacing(temporary / "evidence.parquet") as path:
-            evidence_table(result).to_parquet(path, index=False)
+        write_parquet(temporary / "issues.parquet", pa.Table.from_pandas(table, preserve_index=False))
+        evidence = pa.Table.from_pandas(evidence_table(result), preserve_index=False)
+        write_parquet(temporary / "evidence.parquet", evidence)
         if has_pictures:
             write_pictures(temporary, result.dataset, _by_interest(result, record.review_sample))
         if review_sample is not None:

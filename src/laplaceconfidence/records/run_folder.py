@@ -233,12 +233,21 @@ def read_table(path: Path) -> pd.DataFrame:
     RunFolderError
         If it cannot be read.
     """
-    import pandas as pd
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     try:
-        return pd.read_parquet(path)
-    except (OSError, pa.ArrowException) as error:
+        table = pq.read_table(path, page_checksum_verification=True)
+        table.validate(full=True)
+        frame: pd.DataFrame = table.to_pandas()
+        return frame
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        pa.ArrowException,
+    ) as error:  # damage may be anywhere
         raise RunFolderError(
             f"{path} cannot be read ({error}): the run is damaged. Run the command again."
         ) from error

@@ -57,7 +57,7 @@ def audit_page(run: AuditRun) -> Page:
         "pairs": _pairs(samples, suggested)[:MOST_PAIRS],
         "suspects": suspects,
         "n_suspects": len(samples.suspects),
-        "n_lost": thumbnails.n_lost(),
+        "not_shown": thumbnails.not_shown(),
         "settings": sorted(record.settings.items()),
         "timings": sorted(record.timings.items(), key=lambda item: -item[1]),
     }

@@ -122,7 +122,7 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
     thumbnails = Thumbnails(samples)
     describer = Describer(session, thumbnails)
     prefetcher = PicturePrefetcher(lambda row: thumbnails.of(row, SIZES["large"]))
-    n_lost = thumbnails.n_lost()
+    not_shown = thumbnails.not_shown()
     templates = Environment(
         loader=PackageLoader("laplaceconfidence.review"), autoescape=select_autoescape(default=True)
     )
@@ -164,7 +164,12 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
 
     @app.get("/api/setup")
     def setup() -> dict[str, Any]:
-        return {"classes": list(samples.class_names), "reviewer": reviewer, "n_lost_pictures": n_lost}
+        return {
+            "classes": list(samples.class_names),
+            "reviewer": reviewer,
+            "n_lost_pictures": not_shown.n_lost,
+            "n_outside_pictures": not_shown.n_outside,
+        }
 
     @app.post("/api/next")
     def following(

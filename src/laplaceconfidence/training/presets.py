@@ -217,11 +217,15 @@ def _explained(error: ValidationError, where: str, method: Any) -> str:
         return f"{where}: '{shown}' cannot be {problem['input']!r}: {problem['msg']}."
     valid = sorted(table.model_fields)
     name = method.get("name") if isinstance(method, dict) else None
-    if table is TrainingPreset and isinstance(name, str) and path[-1] in settings_of(check_method_name(name)):
+    own: list[str] = []
+    if table is TrainingPreset and isinstance(name, str):
+        own = sorted(settings_of(check_method_name(name)))
+    if path[-1] in own:
         return f"{where} has no setting '{shown}'. It is a setting of the method: write 'method.{path[-1]}'."
-    hint = did_you_mean(path[-1], valid)
-    return " ".join(
-        part
-        for part in (f"{where} has no setting '{shown}'.", hint, f"The valid ones here: {', '.join(valid)}.")
-        if part
-    )
+    parts = [
+        f"{where} has no setting '{shown}'.",
+        did_you_mean(path[-1], [*valid, *own], dict.fromkeys(own, "method.")),
+        f"The valid ones here: {', '.join(valid)}.",
+        f"Those of the method: {', '.join(f'method.{setting}' for setting in own)}." if own else "",
+    ]
+    return " ".join(part for part in parts if part)

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
@@ -28,6 +27,7 @@ from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.exceptions import DataFormatError, LaplaceConfidenceWarning, RunFolderError
 from laplaceconfidence.files import differences, replacing, write_json
 from laplaceconfidence.folder_lock import FolderLock
+from laplaceconfidence.parquet_files import write_parquet
 from laplaceconfidence.run_files import (
     BEST_CHECKPOINT,
     CHECKPOINTS,
@@ -149,8 +149,8 @@ class RunFolder:
             np.savez_compressed(temporary, rows=rows, features=numbers, rounds=np.int64(rounds))
 
     def write_table(self, name: str, columns: Mapping[str, Any]) -> None:
-        with _disk_errors(path := self.path / name), replacing(path) as temporary:
-            pq.write_table(pa.table(dict(columns)), temporary)
+        with _disk_errors(path := self.path / name):
+            write_parquet(path, pa.table(dict(columns)))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         with _disk_errors(path := self.path / SUMMARY):

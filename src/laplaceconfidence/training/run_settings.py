@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from laplaceconfidence.exceptions import TrainingWarning
 from laplaceconfidence.training.augment.protocol import Augmentation
 from laplaceconfidence.training.automatic_settings import automatic_preset, warn_if_large_for_cpu
 from laplaceconfidence.training.inputs import ImageSize, TrainingData
@@ -109,9 +111,10 @@ def resolve_settings(
     own = {field.name for field in fields(TrainingSettings)} - {"seed", "learning_rate_drops"}
     drops = tuple(resolved["learning_rate_drops"])
     fraction = check_real(resolved["validation_fraction"], "validation_fraction", at_least=0, below=1)
-    return RunSettings(
+    method = build_method(resolved["method"])
+    settings = RunSettings(
         network=resolved["network"],
-        method=build_method(resolved["method"]),
+        method=method,
         weak=resolved["weak"],
         strong=resolved["strong"],
         feature_layer=resolved["feature_layer"],
@@ -122,6 +125,20 @@ def resolve_settings(
             **{name: resolved[name] for name in own}, learning_rate_drops=drops, seed=seed
         ),
     )
+    _warn_if_all_rounds_warm_up(method, settings.training.rounds)
+    return settings
+
+
+def _warn_if_all_rounds_warm_up(method: Method, rounds: int) -> None:
+    warmup = getattr(method, "warmup", 0)
+    if isinstance(warmup, int) and warmup >= rounds:
+        warnings.warn(
+            f"All {rounds} rounds are warm-up rounds ('warmup' of the method is {warmup}): the networks are "
+            "trained on the labels as they were given, wrong ones included. Use more 'rounds' or a smaller "
+            "'warmup'.",
+            TrainingWarning,
+            stacklevel=2,
+        )
 
 
 def _stated_schedule(parameters: Mapping[str, Any]) -> Any:

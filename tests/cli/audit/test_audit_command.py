@@ -154,3 +154,25 @@ def test_an_image_folder_with_embeddings_beside_it(run: Any, tmp_path: Path) -> 
     assert (worst.id, worst.given_label, worst.predicted_label) == ("dog/00.png", "dog", "cat")
     assert worst.path == str(tmp_path / "photos/dog/00.png")
     assert audited.record.source["options"]["features"] == str(tmp_path / "e.npy")
+
+
+@pytest.mark.parametrize("evidence", ["--pred-probs", "--knn-graph"])
+def test_given_evidence_needs_no_features(run: Any, tmp_path: Path, evidence: str) -> None:
+    n = 60
+    true = np.arange(n) % 2
+    given = true.copy()
+    given[:6] = 1 - given[:6]
+    table = pd.DataFrame({"label": np.array(["a", "b"])[given], "user": range(n), "year": 2020})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    np.save(tmp_path / "p.npy", 0.1 + 0.8 * np.eye(2)[true])
+    same = (true[:, None] == true).astype(float) * (1 - np.eye(n))
+    sparse.save_npz(tmp_path / "g.npz", sparse.csr_array(same))
+    file = {"--pred-probs": "p.npy", "--knn-graph": "g.npz"}[evidence]
+    done = run("audit", "t.csv", evidence, file, "-o", "run")
+    assert done.exit_code == 0, done.stderr
+    assert set(read_audit(tmp_path / "run").issues.query("is_label_issue").index) == set(range(6))
+    assert run("export", "run", "-o", "fixed.csv").exit_code == 0
+    assert pd.read_csv(tmp_path / "fixed.csv").equals(pd.read_csv(tmp_path / "t.csv"))
+    refused = run("audit", "t.csv", "-o", "other")
+    assert refused.exit_code == 2
+    assert "--features user --features year" in refused.stderr

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from laplaceconfidence import folder_lock
 from laplaceconfidence.cli.demo.experiment import DemoOutcome, run_demo
 from laplaceconfidence.cli.demo.training import TrainingOutcome
-from laplaceconfidence.records import read_audit
+from laplaceconfidence.records import read_audit, write_audit
+from laplaceconfidence.records.run_folder import reserved_place
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +99,29 @@ def test_it_replaces_earlier_demonstrations_and_nothing_else(
     assert (tmp_path / "laplaceconfidence-demo" / "decisions.sqlite").read_text() == "mine"
     assert run("demo", "--out", "laplaceconfidence-demo-2").exit_code == 2
     assert run("demo", "--out", "laplaceconfidence-demo-2", "--overwrite").exit_code == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--overwrite",), ("--out", "laplaceconfidence-demo")])
+def test_while_another_one_runs_it_is_refused_at_once(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(folder_lock, "PATIENCE", 0.0)
+    with reserved_place(tmp_path / "laplaceconfidence-demo"):
+        done = run("demo", *options)
+    assert done.exit_code == 2
+    assert "Another process is writing a run into" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_appears_while_it_works_is_not_replaced(
+    run: Any, outcome: DemoOutcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def meanwhile(seed: int) -> DemoOutcome:
+        write_audit(outcome.result, tmp_path / "laplaceconfidence-demo", warnings=("of somebody else",))
+        return outcome
+
+    monkeypatch.setattr("laplaceconfidence.cli.demo.experiment.run_demo", meanwhile)
+    done = run("demo", "--no-training")
+    assert done.exit_code == 2
+    assert "already holds a run" in done.stderr
+    assert read_audit(tmp_path / "laplaceconfidence-demo").record.warnings == ("of somebody else",)

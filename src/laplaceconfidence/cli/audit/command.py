@@ -323,6 +323,7 @@ def audit(
                 true_label=true_label,
                 missing_label=missing_label,
                 split=split,
+                labels_only=True if pred_probs is not None or knn_graph is not None else None,
             ),
             test=test,
             test_options={"features": test_features, "labels": test_labels, "split": test_split},

@@ -104,6 +104,8 @@ def source_record(request: BenchRequest, data: BenchData) -> dict[str, Any]:
         "data": fingerprint(dataset),
         "n_skipped_images": data.n_skipped,
     }
+    if dataset.feature_columns is not None:
+        found["feature_columns"] = list(dataset.feature_columns)
     if test is not None:
         found["test"] = fingerprint(test)
     return found

@@ -163,6 +163,10 @@ def _check_change(change: str, methods: Sequence[str]) -> None:
         raise must_be("set", "written with the name of the method for a method's own setting", change, advice)
     if head == "method":
         raise must_be("set", "written with the name of a method instead of 'method'", change)
+    if not rest:
+        prefixes = {name: f"{method}." for method in methods for name in settings_of(method)}
+        hint = did_you_mean(key, [*TrainingPreset.model_fields, *prefixes], prefixes)
+        raise must_be("set", "a setting and its value", change, hint)
 
 
 def _changes_for(method: str, changes: Sequence[str]) -> list[str]:

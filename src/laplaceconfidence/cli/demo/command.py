@@ -54,21 +54,22 @@ def demo(
         from laplaceconfidence.cli.audit.summary import show_files
         from laplaceconfidence.cli.demo.experiment import run_demo
         from laplaceconfidence.records import write_audit
-        from laplaceconfidence.records.run_folder import check_place
+        from laplaceconfidence.records.run_folder import reserved_place
 
         folder = _free_folder() if out is None and not overwrite else out or Path(DEMO_FOLDER)
-        replaces = overwrite or out is None  # _free_folder picks a new folder or an earlier demonstration
-        check_place(folder, overwrite=replaces)
-        with showing_progress():
-            outcome = run_demo(seed)
-        run = write_audit(
-            outcome.result,
-            folder,
-            source={"demo": True, "seed": seed},
-            warnings=tuple(warnings),
-            overwrite=replaces,
-            keep_data=True,
-        )
+        # _free_folder picks a new folder, which stays one, or an earlier demonstration.
+        replaces = overwrite or (out is None and folder.exists())
+        with reserved_place(folder, overwrite=replaces):
+            with showing_progress():
+                outcome = run_demo(seed)
+            run = write_audit(
+                outcome.result,
+                folder,
+                source={"demo": True, "seed": seed},
+                warnings=tuple(warnings),
+                overwrite=replaces,
+                keep_data=True,
+            )
         _show(outcome)
         show_files(output(), run)
         if training:

@@ -64,7 +64,11 @@ def export(
         ),
     ] = False,
     copy: Annotated[
-        bool, typer.Option("--copy", help="Copy images into the folder instead of linking to them.")
+        bool,
+        typer.Option(
+            "--copy",
+            help="Copy images into the folder instead of making hard links to them.",
+        ),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the counts and write nothing.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")] = False,
@@ -118,6 +122,12 @@ def _show_files(exported: Exported) -> None:
         _note(
             f"{guarded} written with an apostrophe in front, because a spreadsheet would evaluate them as "
             "formulas. This program removes it when it reads the file; for others, export Parquet."
+        )
+    if exported.n_copied_files:
+        copied = counted(exported.n_copied_files, "image")
+        _note(
+            f"{copied} copied, and take space of their own: there can be no hard links between the folder of "
+            "the data and that of the export."
         )
     if exported.n_lost_files:
         lost = counted(exported.n_lost_files, "image")

@@ -151,8 +151,7 @@ class _Run:
             f"{dataset.n_classes} classes{without}; preset [bold]{self.preset_name}[/bold] ({why}).",
             soft_wrap=True,
         )
-        has_images = dataset.images is not None or dataset.source_kind == "image"
-        if not has_images and (line := features_line(dataset, are_compared=False)) is not None:
+        if not self.trains_on_images and (line := features_line(dataset, are_compared=False)) is not None:
             console.print(line, markup=False, soft_wrap=True)
         if noise is not None:
             changed = int(np.sum(dataset.labels != dataset.true_labels))
@@ -165,6 +164,11 @@ class _Run:
             console.print(
                 f"{counted(n_skipped, 'image')} left out because of decoding errors.", soft_wrap=True
             )
+
+    @property
+    def trains_on_images(self) -> bool:
+        dataset = self.data.train
+        return dataset.images is not None or dataset.source_kind == "image"
 
     def classifier(self) -> RobustClassifier:
         request = self.request
@@ -192,6 +196,7 @@ class _Run:
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
                 "source": full_path(request.source),
                 "options": with_full_paths(request.read_options),
+                "feature_columns": None if self.trains_on_images else self.data.train.feature_columns,
                 "preset": self.preset_name,
                 "preset_settings": self.preset.model_dump(mode="json", exclude_none=True),
                 "tests": [full_path(test) for test in request.tests] or list(self.data.tests),

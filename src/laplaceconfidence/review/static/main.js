@@ -177,10 +177,12 @@ async function start() {
   state.classes = setup.classes;
   byId("who").value = localStorage.getItem("who") || setup.reviewer;
   byId("who").addEventListener("change", () => localStorage.setItem("who", byId("who").value.trim()));
-  if (setup.n_lost_pictures) {
-    byId("lost").hidden = false;
-    byId("lost").textContent = `${setup.n_lost_pictures.toLocaleString("en")} image files were moved or deleted, so that their pictures are missing.`;
-  }
+  const missing = [
+    ["Image files that were moved or deleted, so that their pictures are missing", setup.n_lost_pictures],
+    ["Images that are not shown, because symbolic links out of the folder of the data are not followed", setup.n_outside_pictures],
+  ].filter(([, n]) => n);
+  byId("lost").hidden = missing.length === 0;
+  byId("lost").textContent = missing.map(([what, n]) => `${what}: ${n.toLocaleString("en")}.`).join(" ");
   recall();
   setLayout(state.layout);
   showView(state.queue.view);
