@@ -1,4 +1,4 @@
-"""A corrected data set as a folder of images: one subfolder per class, and a table of their names."""
+"""A corrected data set as a folder of images: one subfolder per class, and tables of classes and ids."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.image_folder import EXPORT_MARK, EXPORTED_CLASSES
+from laplaceconfidence.data.image_folder import EXPORT_MARK, EXPORTED_CLASSES, EXPORTED_IDS
 from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 from laplaceconfidence.records.listed_files import file_within
@@ -116,6 +116,7 @@ def _fill(folder: Path, dataset: NoisyDataset, copy: bool, data_folder: Path | N
     n_lost = n_outside = 0
     folders = folder_names(dataset.class_names)
     _write_classes(folder / EXPORTED_CLASSES, folders, dataset)
+    id_of: dict[str, str] = {}
     for row, code in enumerate(dataset.labels.tolist()):
         source: Path | None = None
         if dataset.sources is not None:
@@ -127,12 +128,14 @@ def _fill(folder: Path, dataset: NoisyDataset, copy: bool, data_folder: Path | N
         label = UNLABELED if code == MISSING else folders[code]
         target = folder / label / _free_name(label, _file_name(dataset, row), taken)
         target.parent.mkdir(exist_ok=True)
+        id_of[f"{label}/{target.name}"] = dataset.sample_ids[row]
         if source is None:
             _write_png(target, dataset, row)
         elif copy:
             shutil.copy2(source, target)
         else:
             _link(source, target)
+    _write_ids(folder / EXPORTED_IDS, id_of)
     return LeftOut(n_lost, n_outside)
 
 
@@ -205,6 +208,14 @@ def _write_classes(path: Path, folders: list[str], dataset: NoisyDataset) -> Non
         }
     )
     write_csv(path, table)
+
+
+def _write_ids(path: Path, id_of: dict[str, str]) -> None:
+    """The table of the ids that the images had, so that they are still found in the exported folder."""
+    import pandas as pd
+
+    files, ids = (np.array(list(texts), dtype=object) for texts in (id_of, id_of.values()))
+    write_csv(path, pd.DataFrame({"file": encodable(files), "id": encodable(ids)}))
 
 
 def _file_name(dataset: NoisyDataset, row: int) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.identity import are_row_numbers
 from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.exceptions import LaplaceConfidenceError, RunFolderError
@@ -125,6 +126,7 @@ class RefinedRun(AuditRun):
             versions={},
             source={"command": "train", **origin},
             source_kind=None if dataset is None else dataset.source_kind,
+            ids_from=None if dataset is None or are_row_numbers(refined["id"].tolist()) else dataset.ids_from,
             class_names=names,
             class_values=names if dataset is None else tuple(dataset.class_values.tolist()),
             estimator=f"training with {kind.rpartition('.')[2]}",
@@ -157,7 +159,10 @@ class RefinedRun(AuditRun):
         }
         dataset = self.dataset
         if dataset is not None and dataset.sources is not None:
-            source_of = dict(zip(encodable(dataset.sample_ids).tolist(), dataset.sources, strict=True))
+            ids = dataset.sample_ids
+            if dataset.ids is None and are_row_numbers(refined["id"].tolist()):  # a run of version 0.1
+                ids = np.arange(len(dataset)).astype(str)
+            source_of = dict(zip(encodable(ids).tolist(), dataset.sources, strict=True))
             name = "path" if dataset.source_kind == "image" else "text"
             columns[name] = [source_of.get(id, "") for id in columns["id"].tolist()]
         table = pd.DataFrame(columns, index=pd.RangeIndex(len(given), name="row"))
