@@ -140,8 +140,9 @@ def correct(plan: ExportPlan) -> Correction:
 
 
 def _skipped(plan: ExportPlan, dataset: NoisyDataset) -> BoolArray:
-    """Which images the audit left out."""
-    learned: dict[str, Any] = plan.samples.run.record.source.get("features_learned_by") or {}
+    """Which images the audit or the training left out."""
+    source = plan.samples.run.record.source
+    learned: dict[str, Any] = source.get("features_learned_by") or source
     skipped = set(learned.get("skipped_images") or ())
     if not skipped or dataset.sources is None:
         return np.zeros(len(dataset), dtype=bool)

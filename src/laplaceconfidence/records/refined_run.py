@@ -25,7 +25,15 @@ from laplaceconfidence.records.audit_run import KIND, AuditRecord, AuditRun, rea
 from laplaceconfidence.records.evidence_table import top_classes
 from laplaceconfidence.records.run_folder import record_name
 from laplaceconfidence.records.training_run import TrainingRun, is_training_run, read_training
-from laplaceconfidence.run_files import METRICS, PREDICTIONS, REFINED_LABELS, SETTINGS, SOURCE, SUMMARY
+from laplaceconfidence.run_files import (
+    METRICS,
+    PREDICTIONS,
+    REFINED_LABELS,
+    SETTINGS,
+    SKIPPED_IMAGES,
+    SOURCE,
+    SUMMARY,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +132,7 @@ class RefinedRun(AuditRun):
             created=source.get("created") or _time_of(training.folder / SUMMARY),
             files=(SETTINGS, METRICS, PREDICTIONS, REFINED_LABELS, SUMMARY),
             versions={},
-            source={"command": "train", **origin},
+            source={"command": "train", **origin, "skipped_images": _skipped_images(training.folder)},
             source_kind=None if dataset is None else dataset.source_kind,
             ids_from=None if dataset is None or are_row_numbers(refined["id"].tolist()) else dataset.ids_from,
             class_names=names,
@@ -207,6 +215,13 @@ def _source(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise RunFolderError(f"{path} cannot be read ({error}): the run is damaged.") from error
     return content
+
+
+def _skipped_images(folder: Path) -> list[str]:
+    """Paths of the images that were left out because they could not be decoded."""
+    path = folder / SKIPPED_IMAGES
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return [line.partition("\t")[0] for line in lines]
 
 
 def _dataset(source: Mapping[str, Any]) -> NoisyDataset | None:

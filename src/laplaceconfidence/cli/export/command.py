@@ -113,8 +113,10 @@ def _show(plan: ExportPlan, correction: Correction) -> None:
     changes += [f"{count[action]:,} {what}" for action, what in _ACTIONS.items() if action in count]
     n = len(correction.dataset)
     console.print(Text(f"{counted(n, 'sample')}: {', '.join(changes)}.", style="bold"))
-    if since := _since_the_audit(correction.changes):
-        console.print(f"Since the audit: {'; '.join(since)}.", soft_wrap=True)
+    is_training = plan.samples.run.record.source.get("command") == "train"
+    if differences := _differences(correction.changes, is_training=is_training):
+        since = "training" if is_training else "audit"
+        console.print(f"Since the {since}: {'; '.join(differences)}.", soft_wrap=True)
     if plan.n_reviewed == 0:
         run = plan.samples.run.folder
         console.print(f"Nobody has reviewed this run yet: laplaceconfidence review {run}", soft_wrap=True)
@@ -125,13 +127,16 @@ def _show(plan: ExportPlan, correction: Correction) -> None:
         console.print(table)
 
 
-def _since_the_audit(changes: SourceChanges) -> list[str]:
+def _differences(changes: SourceChanges, *, is_training: bool) -> list[str]:
     """How the data differs from what was audited, and what that means for the export."""
     said = []
+    keep = "keeps its label" if changes.n_new == 1 else "keep their labels"
     if changes.n_new:
-        said.append(f"{_are(changes.n_new, 'sample')} new and {_keep(changes.n_new)}")
+        new = "new or in the test share" if is_training else "new"
+        said.append(f"{_are(changes.n_new, 'sample')} {new} and {keep}")
     if changes.n_skipped:
-        said.append(f"{_are(changes.n_skipped, 'image')} not audited, as they cannot be decoded")
+        images = counted(changes.n_skipped, "image")
+        said.append(f"{images} left out then because of decoding errors, with unchanged labels")
     if changes.n_gone:
         said.append(f"{_are(changes.n_gone, 'sample')} gone")
     if changes.n_corrected:
@@ -147,10 +152,6 @@ def _since_the_audit(changes: SourceChanges) -> list[str]:
 
 def _are(n: int, noun: str) -> str:
     return f"{counted(n, noun)} {'is' if n == 1 else 'are'}"
-
-
-def _keep(n: int) -> str:
-    return "keeps its label" if n == 1 else "keep their labels"
 
 
 def _show_files(exported: Exported) -> None:
