@@ -13,7 +13,8 @@ from audited_runs import CLASS_NAMES, MakeRun, make_audit
 from laplaceconfidence.cli.app import app
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.exceptions import DataFormatError
-from laplaceconfidence.export import correct, plan_export, write_export
+from laplaceconfidence.export import plan_export, write_export
+from laplaceconfidence.export.correction import correct
 from laplaceconfidence.records import read_audit
 from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.review.session import ReviewSession

@@ -88,7 +88,8 @@ def export(
     is refused if most samples are gone or most labels were changed.
     """
     with report_errors():
-        from laplaceconfidence.export import correct, plan_export, write_export
+        from laplaceconfidence.export import plan_export, write_export
+        from laplaceconfidence.export.correction import correct
         from laplaceconfidence.records.refined_run import read_suggestions
 
         plan = plan_export(
