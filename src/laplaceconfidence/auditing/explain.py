@@ -120,8 +120,9 @@ class Explanation:
         return f"{head}. Of its {neighbors}, {', '.join(parts) or 'none has a label'}."
 
     def __repr__(self) -> str:
+        name = f"row {self.row}" if is_digest(self.id) else f"sample {self.id!r}"
         return (
-            f"Explanation({self._name.lower()}, {counted(len(self.neighbors), 'neighbor')}: "
+            f"Explanation({name}, {counted(len(self.neighbors), 'neighbor')}: "
             f"{self.weight_agreeing:.0%} of the weight agrees, {self.weight_disagreeing:.0%} disagrees)"
         )
 
