@@ -115,6 +115,20 @@ def test_decisions_on_the_same_data_in_another_order(run: Any, tmp_path: Path) -
             assert (None if pd.isna(given) else given) == decided[content(data, row)]
 
 
+def test_samples_that_an_export_left_out_are_no_reason_to_refuse(run: Any, tmp_path: Path) -> None:
+    animals("features", tmp_path / "a.csv")
+    assert run("audit", "a.csv", "--features", "emb_*", *SETTINGS, "-o", "first").exit_code == 0
+    session = ReviewSession(read_audit(tmp_path / "first"))
+    for row, verdict in enumerate(["none", "none", "none", "keep"]):
+        session.decide(row, verdict, label=None, expected_version=0, who="ann", queue="worst")
+    session.close()
+    assert run("export", "first", "-o", "b.csv").exit_code == 0
+    done = run("audit", "b.csv", "--features", "emb_*", *SETTINGS, "--decisions", "first", "-o", "second")
+    assert done.exit_code == 0, done.stderr
+    assert "1 verified label used: 1 as given" in done.stdout
+    assert "3 decisions not used" in done.stderr
+
+
 def test_decisions_about_other_data_are_refused(run: Any, tmp_path: Path) -> None:
     animals("features", tmp_path / "a.csv")
     assert run("audit", "a.csv", "--features", "emb_*", *SETTINGS, "-o", "first").exit_code == 0

@@ -135,7 +135,11 @@ def _decisions(dataset: NoisyDataset, folder: Path, id_column: str | None) -> Ve
     paths = [outcome.paths.get(id, "") for id in labels]
     matched = match_verified(dataset, labels, given, paths)
     n_left_out = len(outcome.labels) - len(matched.labels)
-    if is_most(n_left_out, len(outcome.labels)):
+    # An export leaves out the samples that no class fits, so these need not be there.
+    n_settled, n_used = (
+        sum(label is not None for label in by_id.values()) for by_id in (outcome.labels, matched.labels)
+    )
+    if is_most(n_settled - n_used, n_settled):
         raise _other_data(folder, matched, without_class, len(outcome.labels))
     _tell_left_out(matched, "decision", "")
     if without_class:
