@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laplaceconfidence import NoisyDataset
-from laplaceconfidence.data.identity import ABSENT, ContentIds, find_classes, find_samples, is_digest
+from laplaceconfidence.data.identity import ContentIds, is_digest
 from laplaceconfidence.data.readers import read_dataset
+from laplaceconfidence.data.sample_search import ABSENT, find_classes, find_samples
 
 
 def of_features(features: Any, labels: Any = None, **more: Any) -> NoisyDataset:

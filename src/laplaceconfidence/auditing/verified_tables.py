@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.identity import ABSENT, find_samples
 from laplaceconfidence.data.label_files import GAPS_AMONG_NUMBERS
 from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.data.read_options import Names, ReadOptions
+from laplaceconfidence.data.sample_search import ABSENT, find_samples
 from laplaceconfidence.data.table_files import open_table
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import must_be

@@ -1,4 +1,4 @@
-"""Ids of samples that survive reordering and dropping, and the search for samples by id.
+"""Ids of samples that survive reordering and dropping.
 
 Samples without an id are identified by what they are: the path of an image file, else a digest of the text,
 the image or the features, never of the label, which is corrected. Copies of one content are numbered.
@@ -8,22 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import ByteImages, FloatArray, IntArray, StrArray, sized_row_blocks
-from laplaceconfidence.data.labels import encodable
-
-if TYPE_CHECKING:
-    from laplaceconfidence.data.dataset import NoisyDataset
-
-ABSENT = -2
-"""In place of the row of a sample, or of the code of a class, that a data set does not have."""
 
 _DIGEST_BYTES = 8  # two of 1,000,000 different contents share a digest with a probability of 3e-8
 _DIGEST = re.compile(r"([0-9a-f]{16}(?:-[0-9a-f]{16})?)(?:-(\d+))?")
@@ -163,119 +156,25 @@ def are_row_numbers(ids: Sequence[str]) -> bool:
     return all(id == str(row) for row, id in enumerate(ids))
 
 
-def find_classes(dataset: NoisyDataset, names: Sequence[str], values: Sequence[Any]) -> list[int]:
-    """Find the classes of an earlier audit among those of a data set.
+def without_number(id: str) -> str:
+    """Return the digest that all copies of one content share.
 
     Parameters
     ----------
-    dataset : NoisyDataset
-        The data set.
-    names : sequence of str of shape (C,)
-        Names of the wanted classes.
-    values : sequence of shape (C,)
-        The same classes as they are written among the labels.
+    id : str
+        An id.
 
     Returns
     -------
-    list of int
-        The code of every class, ``ABSENT`` if the data set does not have it. A class is found by its name,
-        or as it is written: names may have been added to numbers since.
+    str
+        The id itself, unless it is a digest with the number of a copy.
+
+    Examples
+    --------
+    >>> from laplaceconfidence.data.identity import without_number
+    >>> without_number("6f1ed002ab559585-2"), without_number("a-2")
+    ('6f1ed002ab559585', 'a-2')
     """
-    by_name = {name: code for code, name in enumerate(dataset.class_names)}
-    by_value = {str(value): code for code, value in enumerate(dataset.class_values.tolist())}
-    return [
-        by_name.get(name, by_value.get(str(value), ABSENT)) for name, value in zip(names, values, strict=True)
-    ]
-
-
-def find_samples(
-    dataset: NoisyDataset,
-    ids: Sequence[str],
-    *,
-    labels: Sequence[int | None] | None = None,
-    paths: Sequence[str] | None = None,
-) -> IntArray:
-    """Find samples in a data set, which may have been reordered, have grown or have lost samples since.
-
-    Parameters
-    ----------
-    dataset : NoisyDataset
-        Where to search.
-    ids : sequence of str of shape (m,)
-        Ids of the wanted samples.
-    labels : sequence of int of shape (m,) or None, default=None
-        Codes of the labels that they had, ``None`` where that is not known. Among copies of one content, one
-        with the same label is preferred.
-    paths : sequence of str of shape (m,) or None, default=None
-        Full paths of their images, by which a sample is found if its id is not: a table of relative paths has
-        other paths in another folder.
-
-    Returns
-    -------
-    ndarray of int of shape (m,)
-        Rows of the data set, none of them twice for different ids; ``ABSENT`` where there is no such sample.
-    """
-    known = encodable(dataset.sample_ids).tolist()
-    row_of = {id: row for row, id in enumerate(known)}
-    rows = np.array([row_of.get(id, ABSENT) for id in ids], dtype=np.int64)
-    if paths is not None and dataset.sources is not None and dataset.source_kind == "image":
-        taken = set(rows.tolist())
-        row_at = _unique_positions(encodable(dataset.sources).tolist())
-        wanted_at = _unique_positions(list(paths))
-        for path, position in wanted_at.items():
-            row = row_at.get(path, ABSENT)
-            if path and rows[position] == ABSENT and row not in taken:
-                rows[position] = row
-    if dataset.ids is None:
-        _pair_copies(rows, ids, labels or [None] * len(ids), known, dataset.labels.tolist())
-    return rows
-
-
-def _unique_positions(values: list[str]) -> dict[str, int]:
-    counts = Counter(values)
-    return {value: position for position, value in enumerate(values) if counts[value] == 1}
-
-
-def _pair_copies(
-    rows: IntArray,
-    ids: Sequence[str],
-    labels: Sequence[int | None],
-    known: list[str],
-    known_labels: list[int],
-) -> None:
-    """Assign wanted copies of one content to those that exist: the order of copies may have changed."""
-    wanted: dict[str, list[int]] = defaultdict(list)
-    for position, id in enumerate(ids):
-        if is_digest(id):
-            wanted[_without_number(id)].append(position)
-    existing: dict[str, list[int]] = defaultdict(list)
-    for row, id in enumerate(known):
-        if (content := _without_number(id)) in wanted:
-            existing[content].append(row)
-    keys: tuple[Callable[[str, int | None], Any], ...] = (
-        lambda id, label: (id, label),
-        lambda id, label: label,
-        lambda id, label: id,
-        lambda id, label: None,
-    )
-    for content, positions in wanted.items():
-        free = existing.get(content, [])
-        if len(free) < 2 and len(positions) < 2 and ids[positions[0]] == content:
-            continue
-        rows[positions] = ABSENT
-        for key in keys:
-            free_by_key: dict[Any, deque[int]] = defaultdict(deque)
-            for row in free:
-                free_by_key[key(known[row], known_labels[row])].append(row)
-            for position in positions:
-                candidates = free_by_key.get(key(ids[position], labels[position]))
-                if rows[position] == ABSENT and candidates:
-                    rows[position] = candidates.popleft()
-            taken = set(rows[positions].tolist())
-            free = [row for row in free if row not in taken]
-
-
-def _without_number(id: str) -> str:
     found = _DIGEST.fullmatch(id)
     return id if found is None else found[1]
 

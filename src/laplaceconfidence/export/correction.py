@@ -9,8 +9,8 @@ import numpy as np
 
 from laplaceconfidence.arrays import BoolArray
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.identity import ABSENT
 from laplaceconfidence.data.labels import MISSING, EncodedLabels
+from laplaceconfidence.data.sample_search import ABSENT
 from laplaceconfidence.export.original import Original, changed, original_of
 from laplaceconfidence.export.plan import ExportPlan
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.identity import are_row_numbers, find_classes, find_samples
+from laplaceconfidence.data.identity import are_row_numbers
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.readers import read_dataset
+from laplaceconfidence.data.sample_search import find_classes, find_samples
 from laplaceconfidence.exceptions import DataFormatError, LaplaceConfidenceError
 from laplaceconfidence.records.sample_arrays import SampleArrays
 

@@ -16,8 +16,9 @@ from laplaceconfidence.confidence.calibration import LogOddsCalibration
 from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.identity import ABSENT, are_row_numbers, find_classes
+from laplaceconfidence.data.identity import are_row_numbers
 from laplaceconfidence.data.labels import MISSING, encodable
+from laplaceconfidence.data.sample_search import ABSENT, find_classes
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
 from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.wording import counted
