@@ -140,7 +140,7 @@ def test_a_sane_answer_or_a_clear_refusal(case: dict[str, Any]) -> None:
         for row in range(len(case["labels"])):
             told = result.explain(row)
             assert told.weight_agreeing + told.weight_disagreeing <= 1 + 1e-6
-            assert str(told).startswith(f"Sample {told.id} ")
+            assert str(told).startswith(f"Row {row} " if "features" in case else f"Sample {told.id} ")
 
 
 @settings(max_examples=50, deadline=None)

@@ -23,6 +23,7 @@ from laplaceconfidence.cli.train.command import _quiet_unless_first
 from laplaceconfidence.cli.train.progress import RoundDisplay
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.exceptions import AdjustedSettingWarning
+from laplaceconfidence.records import read_audit
 from laplaceconfidence.records.refined_run import read_suggestions
 from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.review.guard import Access
@@ -147,6 +148,10 @@ def test_bad_images_are_named_or_skipped_and_listed(run: Any, photos: Path, tmp_
     assert str(broken) in done.stdout
     assert (tmp_path / "run/skipped_images.txt").read_text().startswith(f"{broken}\t")
     assert len(pd.read_parquet(tmp_path / "run/refined_labels.parquet")) == 23
+    exported = run("export", "run", "-o", "new.csv")
+    assert exported.exit_code == 0, exported.stderr
+    assert "Since the training: 1 image left out then because of decoding errors" in exported.stdout
+    assert len(pd.read_csv(tmp_path / "new.csv")) == 24
 
 
 def test_images_of_different_sizes_need_a_size(run: Any, photos: Path, tmp_path: Path) -> None:
@@ -556,6 +561,31 @@ def test_decisions_on_a_training_run_are_exported(run: Any, photos: Path, tmp_pa
     before = (tmp_path / "trained" / "refined_labels.parquet").read_bytes()
     assert run("train", photos, "--out", "trained", *QUICK, *GRAPH, "--overwrite").exit_code == 2
     assert (tmp_path / "trained" / "refined_labels.parquet").read_bytes() == before
+
+
+def test_decisions_on_a_training_run_find_samples_without_ids(run: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    features = 5 * np.eye(2)[np.arange(24) % 2] + rng.normal(size=(24, 2))
+    frame = pd.DataFrame(features, columns=["emb_0", "emb_1"])
+    frame["label"] = np.array(["dark", "light"])[np.arange(24) % 2]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("--features", "emb_*", *QUICK, "--set", "method.confidence=laplace", *GRAPH)
+    done = run("train", "t.csv", "--out", "trained", *words)
+    assert done.exit_code == 0, done.stderr
+    ids = read_dataset(tmp_path / "t.csv", features="emb_*").sample_ids
+    assert pd.read_parquet(tmp_path / "trained" / "refined_labels.parquet")["id"].tolist() == ids.tolist()
+    session = ReviewSession(read_suggestions(tmp_path / "trained"))
+    session.decide(3, "other", label=0, who="Ada", queue="suspects", expected_version=0)
+    session.close()
+    order = rng.permutation(24)
+    frame.iloc[order].to_csv(tmp_path / "t.csv", index=False)
+    assert run("export", "trained", "-o", "new.csv").exit_code == 0
+    expected = frame["label"].where(frame.index != 3, "dark")[order]
+    assert pd.read_csv(tmp_path / "new.csv")["label"].tolist() == expected.tolist()
+    audited = ("audit", "t.csv", "--features", "emb_*", "--estimator", "knn-vote", "-k", "5")
+    assert run(*audited, "--decisions", "trained", "-o", "again").exit_code == 0
+    issues = read_audit(tmp_path / "again").issues
+    assert issues.loc[int(np.flatnonzero(order == 3)[0]), "given_label"] == "dark"
 
 
 def test_runs_without_labels_to_review_say_why(run: Any, photos: Path, tmp_path: Path) -> None:

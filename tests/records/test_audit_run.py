@@ -13,7 +13,7 @@ import pytest
 
 from laplaceconfidence import NoisyDataset, audit, find_label_issues, folder_lock
 from laplaceconfidence.auditing.result import AuditResult
-from laplaceconfidence.auditing.verified import read_verified
+from laplaceconfidence.auditing.verified_tables import read_verified
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records import read_audit, write_audit
 from laplaceconfidence.records.evidence_table import top_classes

@@ -102,6 +102,7 @@ def data_issues(
             "near_duplicate_score": duplicates.scores,
             "is_near_duplicate_issue": duplicates.flagged,
             "near_duplicate_of": _ids_at(dataset.sample_ids, duplicates.copy_of),
+            "near_duplicate_of_row": _with_gaps(duplicates.copy_of),
             "near_duplicate_set": _with_gaps(duplicates.set_of),
             "has_conflicting_duplicate": conflicting(duplicates, dataset.labels),
         }
@@ -112,6 +113,7 @@ def data_issues(
                 "leakage_score": leakage.scores,
                 "is_leaked": leakage.flagged,
                 "leaked_from": _ids_at(test.sample_ids, leakage.copy_of),
+                "leaked_from_row": _with_gaps(leakage.copy_of),
             }
         return columns
 

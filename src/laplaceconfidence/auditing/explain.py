@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.identity import is_digest
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import check_integer, must_be
@@ -102,9 +103,9 @@ class Explanation:
 
     def __str__(self) -> str:
         if np.isnan(self.label_score):
-            head = f"Sample {self.id} has no label; {self.predicted_label!r} is the most probable one"
+            head = f"{self._name} has no label; {self.predicted_label!r} is the most probable one"
         else:
-            head = f"Sample {self.id} is labeled {self.given_label!r} with a score of {self.label_score:.2f}"
+            head = f"{self._name} is labeled {self.given_label!r} with a score of {self.label_score:.2f}"
         if self.neighbors.empty:
             return f"{head}. It has no neighbors."
         votes = self.votes
@@ -119,10 +120,15 @@ class Explanation:
         return f"{head}. Of its {neighbors}, {', '.join(parts) or 'none has a label'}."
 
     def __repr__(self) -> str:
+        name = f"row {self.row}" if is_digest(self.id) else f"sample {self.id!r}"
         return (
-            f"Explanation(sample {self.id!r}, {counted(len(self.neighbors), 'neighbor')}: "
+            f"Explanation({name}, {counted(len(self.neighbors), 'neighbor')}: "
             f"{self.weight_agreeing:.0%} of the weight agrees, {self.weight_disagreeing:.0%} disagrees)"
         )
+
+    @property
+    def _name(self) -> str:
+        return f"Row {self.row}" if is_digest(self.id) else f"Sample {self.id}"
 
     def _weight(self, position: Position) -> float:
         return float(self.neighbors.loc[self.neighbors["position"] == position, "weight"].sum())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from laplaceconfidence.arrays import FloatArray, to_numpy
+from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
 from laplaceconfidence.auditing.data_issues import check_test_set, data_issues
 from laplaceconfidence.auditing.diagnostics import estimator_settings, fit_diagnostics, installed_versions
 from laplaceconfidence.auditing.fit_request import FitRequest, build_fit_request
@@ -167,7 +167,9 @@ def _audited(
     verified = with_verified(dataset, audited)
     if "audited" in request.fit_arguments:
         recalibrate = None
-    return _fit_and_rank(request, verified, rule, test, audited=audited, recalibrate=recalibrate)
+    return _fit_and_rank(
+        request, verified, rule, test, audited=audited, recalibrate=recalibrate, in_data=dataset.labels
+    )
 
 
 def find_label_issues(
@@ -202,7 +204,7 @@ def find_label_issues(
         The class of every column of ``pred_probs``. By default they are the distinct labels, sorted; integer
         labels from 0 to C - 1 may leave out classes that have a column.
     ids : sequence of str, optional
-        Ids of the samples; their row numbers by default.
+        Ids of the samples; by default they are derived from the features.
     missing_label : object, optional
         A label that means "no label", besides None, NaN and empty text.
     estimator, threshold, target_precision, random_state, verbose, **settings
@@ -217,9 +219,10 @@ def find_label_issues(
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> y[0] = 7                                          # a wrong label
-    >>> worst = find_label_issues(y, X).table.iloc[0]
-    >>> worst.id, int(worst.given_label), int(worst.predicted_label)
-    ('0', 7, 0)
+    >>> table = find_label_issues(y, X).table             # indexed by row, the worst label first
+    >>> worst = table.iloc[0]
+    >>> int(worst.name), int(worst.given_label), int(worst.predicted_label)
+    (0, 7, 0)
     """
     if pred_probs is not None and classes is None:
         classes = _classes_by_column(labels, pred_probs, missing_label)
@@ -249,6 +252,7 @@ def _fit_and_rank(
     *,
     audited: Mapping[int, Any] | None = None,
     recalibrate: Callable[[FloatArray], FloatArray] | None = None,
+    in_data: IntArray | None = None,
 ) -> AuditResult:
     rule.check(request.estimator, request.name)
     if dataset.n_classes < 2:
@@ -271,7 +275,7 @@ def _fit_and_rank(
                 scores, distributions = make_certain(scores, distributions, dataset.labels, audited)
             predicted = most_probable(distributions, dataset.labels)
             flagged = rule.flagged(estimator, scores, predicted, dataset.labels)
-            table = ranked_table(dataset, distributions, scores, predicted, flagged, more)
+            table = ranked_table(dataset, distributions, scores, predicted, flagged, more, in_data)
     noise_rate = fit_diagnostics(estimator).noise_rate
     if noise_rate is None:
         noise_rate = float(1 - scores[dataset.labels != MISSING].mean())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from laplaceconfidence.auditing.diagnostics import fit_diagnostics
 from laplaceconfidence.auditing.summary import headline
+from laplaceconfidence.data.identity import name_of
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.notebook import LONGEST_NAME, are_pictures, sample_html
 from laplaceconfidence.notebook_html import (
@@ -77,7 +78,7 @@ def _suspects(result: AuditResult) -> Html:
     rows: list[tuple[object, ...]] = []
     for row, listed in zip(worst.index.tolist(), worst.to_dict("records"), strict=True):
         cells = (
-            shortened(str(listed["id"]), LONGEST_NAME),
+            shortened(name_of(str(listed["id"]), row), LONGEST_NAME),
             shortened(names[int(dataset.labels[row])], LONGEST_NAME),
             element("b", shortened(names[int(result.predicted[row])], LONGEST_NAME)),
             _decimals(listed["predicted_probability"]),

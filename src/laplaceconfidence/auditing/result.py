@@ -41,10 +41,13 @@ class AuditResult:
         has them. Labels are written as the user wrote them.
 
         Where there are features: ``outlier_score`` and ``is_outlier_issue``; ``near_duplicate_score``,
-        ``is_near_duplicate_issue``, ``near_duplicate_of`` (id of the nearest copy), ``near_duplicate_set``
-        (number of the set of copies) and ``has_conflicting_duplicate`` (one of them has another label); and,
-        with a test set, ``leakage_score``, ``is_leaked`` and ``leaked_from`` (id of the test sample). For all
-        of these scores, lower is worse, and samples below 0.5 are flagged.
+        ``is_near_duplicate_issue``, ``near_duplicate_of`` (id of the nearest copy) and
+        ``near_duplicate_of_row``, ``near_duplicate_set`` (number of the set of copies) and
+        ``has_conflicting_duplicate`` (one of them has another label); and, with a test set,
+        ``leakage_score``, ``is_leaked``, ``leaked_from`` (id of the test sample) and ``leaked_from_row``. For
+        all of these scores, lower is worse, and samples below 0.5 are flagged.
+
+        With verified labels, which take the place of the given ones: ``label_in_data``, the given ones.
     noise_rate : float
         Expected share of wrong labels: as the estimator reports it, or else 1 - the mean score of the given
         labels. The scores of the paper's estimator are too low on data with few wrong labels, so that it

@@ -18,6 +18,8 @@ from laplaceconfidence.validation import check_real, must_be
 if TYPE_CHECKING:
     import pandas as pd
 
+LABEL_IN_DATA = "label_in_data"
+
 
 def most_probable(distributions: FloatArray, given: IntArray) -> IntArray:
     """Return the most probable class of every sample.
@@ -117,6 +119,7 @@ def ranked_table(
     predicted: IntArray,
     flagged: BoolArray,
     more: dict[str, Any],
+    in_data: IntArray | None = None,
 ) -> pd.DataFrame:
     """Build the table of an audit, the least trustworthy label first.
 
@@ -137,6 +140,8 @@ def ranked_table(
         Which labels are flagged.
     more : dict of str to array
         Further columns, in the order of the rows.
+    in_data : ndarray of int of shape (n,), optional
+        Codes of the labels in the data, where verified ones took their place. They become one more column.
 
     Returns
     -------
@@ -156,6 +161,8 @@ def ranked_table(
         "is_label_issue": flagged,
         **more,
     }
+    if in_data is not None:
+        columns[LABEL_IN_DATA] = _label_column(values, in_data)
     if dataset.sources is not None:
         columns["path" if dataset.source_kind == "image" else "text"] = encodable(dataset.sources)
     missing = dataset.labels == MISSING

@@ -116,7 +116,8 @@ Id = Annotated[
     str | None,
     word(
         DATA,
-        "Column or key of the sample ids. Default: id where it exists, otherwise the row number.",
+        "Column or key of the sample ids, by which verdicts and exports are matched. Default: id where it "
+        "exists, otherwise the path of the image or a digest of the content.",
         metavar="NAME",
     ),
 ]

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import ByteImages, FloatArray, IntArray, StrArray, to_numpy
+from laplaceconfidence.data.identity import ContentIds
 from laplaceconfidence.data.label_notes import warn_about_placeholders, warn_about_similar_names
 from laplaceconfidence.data.labels import MISSING, EncodedLabels, distinct_labels, encode_labels
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import check_features, check_same_length, must_be
 
 SourceKind = Literal["image", "text"]
+IdsFrom = Literal["data", "content", "rows"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # == of arrays is not a bool
@@ -34,7 +36,7 @@ class NoisyDataset:
     images : ndarray of uint8 of shape (n, height, width, channels) or None, default=None
         The images, if they fit in memory.
     ids : ndarray of str of shape (n,) or None, default=None
-        A unique id per sample; ``None`` uses the row numbers.
+        A unique id per sample; ``None`` derives ids from the content of the samples, as ``sample_ids`` says.
     sources : ndarray of shape (n,) or None, default=None
         Paths of images, or texts.
     source_kind : {"image", "text"} or None, default=None
@@ -50,6 +52,8 @@ class NoisyDataset:
         standardize them.
     feature_advice : str or None, default=None
         Which columns could be named as features, where a table has none that are clearly features.
+    content_ids : ContentIds or None, default=None
+        The ids that are derived from the content; set where ``ids`` are not given.
 
     Examples
     --------
@@ -71,6 +75,7 @@ class NoisyDataset:
     feature_columns: tuple[str, ...] | None = None
     feature_scaling: FloatArray | None = None
     feature_advice: str | None = None
+    content_ids: ContentIds | None = None
 
     def __post_init__(self) -> None:
         n = len(self.labels)
@@ -94,6 +99,11 @@ class NoisyDataset:
         if self.ids is not None and len(np.unique(self.ids)) != n:
             values, counts = np.unique(self.ids, return_counts=True)
             raise must_be("ids", "different for every sample", str(values[counts.argmax()]))
+        if self.ids is None and self.content_ids is None:
+            texts = self.sources if self.source_kind == "text" else None
+            paths = self.sources if self.source_kind == "image" else None
+            found = ContentIds.of(n, paths=paths, texts=texts, images=self.images, features=self.features)
+            object.__setattr__(self, "content_ids", found)  # the way to set a field of a frozen dataclass
 
     @classmethod
     def from_arrays(
@@ -128,7 +138,8 @@ class NoisyDataset:
         images : array-like of uint8 of shape (n, height, width, channels) or None, default=None
             The images.
         ids : array-like of shape (n,) or None, default=None
-            A unique id per sample; ``None`` uses the row numbers.
+            A unique id per sample; ``None`` derives ids from the content of the samples, as ``sample_ids``
+            says.
         sources : array-like of shape (n,) or None, default=None
             Paths of images, or texts.
         source_kind : {"image", "text"} or None, default=None
@@ -207,8 +218,24 @@ class NoisyDataset:
 
     @property
     def sample_ids(self) -> StrArray:
-        """The ids, or the row numbers if there are none."""
-        return np.arange(len(self)).astype(str) if self.ids is None else self.ids
+        """The ids; where there are none, what identifies a sample in whatever order and subset it is read.
+
+        For image files that is the path, for all others a digest of the text, the image or the features in
+        16 hexadecimal digits. Copies are numbered in the order of the rows: "6f1ed002ab559585-2" is the
+        second one. Labels are no part of it. Samples without any content have their row numbers.
+        """
+        if self.ids is not None:
+            return self.ids
+        assert self.content_ids is not None  # by ``__post_init__``
+        return self.content_ids.values
+
+    @property
+    def ids_from(self) -> IdsFrom:
+        """Whether the ids are given ("data"), derived from the content, or row numbers, without content."""
+        if self.ids is not None:
+            return "data"
+        has_content = any(part is not None for part in (self.features, self.images, self.sources))
+        return "content" if has_content else "rows"
 
     def with_features(self, features: Any) -> NoisyDataset:
         """Return the data set with other features, such as embeddings of its images.
@@ -287,7 +314,8 @@ class NoisyDataset:
             labels=self.labels[rows],
             features=take(self.features),
             images=take(self.images),
-            ids=self.sample_ids[rows],
+            ids=take(self.ids),
+            content_ids=None if self.content_ids is None else self.content_ids.take(rows),
             sources=take(self.sources),
             true_labels=take(self.true_labels),
             given=given and EncodedLabels(given.codes[rows], given.class_values, given.given[rows]),

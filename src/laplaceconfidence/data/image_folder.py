@@ -55,6 +55,7 @@ OTHER_IMAGE_SUFFIXES = frozenset(
 
 EXPORT_MARK = ".laplaceconfidence-export"  # only folders with this file are ever replaced by an export
 EXPORTED_CLASSES = "classes.csv"
+EXPORTED_IDS = "ids.csv"  # a corrected image moves to another folder, and its path is its id no longer
 
 _SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing", "dev"})
 _LAYOUT = "An image folder has one sub-folder per class with its images, such as cats/1.jpg and dogs/2.jpg."
@@ -84,31 +85,47 @@ def read_image_folder(folder: Path, options: ReadOptions) -> NoisyDataset:
     labeled = sorted(
         (path.relative_to(folder).as_posix(), label) for label, paths in images.items() for path in paths
     )
-    class_of = _exported_classes(folder)
-    ids = [name for name, _ in labeled]
+    class_of = _exported_table(folder, EXPORTED_CLASSES, ("folder", "class"))
+    names = [name for name, _ in labeled]
     root = folder.absolute()
     return NoisyDataset.from_arrays(
         [class_of.get(label, label) for _, label in labeled],
         None if options.features is None else load_features(options.features),
         missing_label=options.missing_label,
-        ids=ids,
-        sources=[str(root / name) for name in ids],
+        ids=_ids(names, _exported_table(folder, EXPORTED_IDS, ("file", "id"))),
+        sources=[str(root / name) for name in names],
         source_kind="image",
     )
 
 
-def _exported_classes(folder: Path) -> dict[str, str]:
-    """The classes of an exported folder by the names of their folders; empty for samples without a label."""
-    table = folder / EXPORTED_CLASSES
+def _ids(names: list[str], exported: dict[str, str]) -> list[str]:
+    """The paths of the images; in an exported folder, the ids that they had before."""
+    taken = {exported[name] for name in names if name in exported}
+    ids = []
+    for name in names:
+        id, number = exported.get(name, name), 2
+        while name not in exported and id in taken:  # a new image at the place of one that has moved
+            id, number = f"{name}-{number}", number + 1
+        ids.append(id)
+    return ids
+
+
+def _exported_table(folder: Path, file_name: str, columns: tuple[str, str]) -> dict[str, str]:
+    """A table of an exported folder as a mapping; empty where the folder is not an export.
+
+    The class is empty for samples without a label.
+    """
+    table = folder / file_name
     if not (folder / EXPORT_MARK).is_file() or not table.is_file():
         return {}
     try:
         with table.open(encoding="utf-8-sig", newline="") as file:
-            return {unguarded(row["folder"]): unguarded(row["class"]) for row in csv.DictReader(file)}
+            key, value = columns
+            return {unguarded(row[key]): unguarded(row[value]) for row in csv.DictReader(file)}
     except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
         raise DataFormatError(
-            f"{table} is not the table of folders and classes that export writes: {error}. "
-            "Remove it to use the names of the folders as classes."
+            f"{table} is not the table of {columns[0]} and {columns[1]} that export writes: {error}. "
+            "Remove it to use the names of the folders."
         ) from error
 
 

@@ -97,7 +97,7 @@ def sample_html(dataset: NoisyDataset, row: int, side: int = SIDE) -> Html:
         found = picture_of(dataset, row, 2 * side)
         if found is None:
             return element("div", "picture cannot be read", class_="lc-lost")
-        name = f"sample {shortened(str(dataset.sample_ids[row]), LONGEST_NAME)}"
+        name = f"sample {_name(dataset, row)}"
         return picture(found.data_uri, name, side, coarse=found.is_coarse)
     if dataset.sources is not None:
         return element("div", shortened(str(dataset.sources[row]), LONGEST_TEXT), class_="lc-text")
@@ -147,8 +147,13 @@ def _samples(dataset: NoisyDataset) -> Html:
     if dataset.sources is None:
         return Html("")
     looks = (sample_html(dataset, int(row)) for row in rows)
-    ids = (shortened(str(dataset.sample_ids[row]), LONGEST_NAME) for row in rows)
+    ids = (_name(dataset, int(row)) for row in rows)
     return table(("id", "label", "text"), zip(ids, names, looks, strict=True))
+
+
+def _name(dataset: NoisyDataset, row: int) -> str:
+    """The id, or the row where ids would have to be derived from all samples first."""
+    return f"row {row}" if dataset.ids is None else shortened(str(dataset.ids[row]), LONGEST_NAME)
 
 
 def _label(dataset: NoisyDataset, row: int) -> str:

@@ -89,7 +89,8 @@ def read_dataset(
         Key of the images in an .npz file, "images" if not set; or column of images of a Hugging Face data
         set, the only one if not set. Images that are files are not decoded, others are.
     id : str or None, default=None
-        Column or key of the ids; "id" or "ids", if it exists, if not set.
+        Column or key of the ids; "id" or "ids", if it exists, if not set. Samples without ids are identified
+        by their paths or their content, as ``NoisyDataset.sample_ids`` says.
     text : str or None, default=None
         Column or key of the texts; "text" or "texts", if it exists, if not set.
     path : str or None, default=None

@@ -20,6 +20,7 @@ from laplaceconfidence.data.feature_columns import (
     requested_columns,
     scaling_of,
 )
+from laplaceconfidence.data.identity import ContentIds
 from laplaceconfidence.data.read_options import USUAL_NAMES, Names, ReadOptions
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
 from laplaceconfidence.validation import must_be
@@ -203,7 +204,12 @@ def dataset_of_table(
         true_labels=None if true_label is None else table.labels(true_label),
     )
     used = None if columns is None else tuple(columns)
-    return replace(dataset, feature_columns=used, feature_scaling=scaling, feature_advice=advice)
+    dataset = replace(dataset, feature_columns=used, feature_scaling=scaling, feature_advice=advice)
+    if source is None or kind != "image" or dataset.ids is not None:
+        return dataset
+    cells = [cell or "" for cell in table.texts(source)]  # still the same if the whole folder is moved
+    found = ContentIds.of(len(dataset), paths=cells, features=dataset.features)
+    return replace(dataset, content_ids=found)
 
 
 def _features(table: SourceTable, columns: list[str]) -> Any:

@@ -1,4 +1,4 @@
-"""A corrected data set as a folder of images: one subfolder per class, and a table of their names."""
+"""A corrected data set as a folder of images: one subfolder per class, and tables of classes and ids."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.image_folder import EXPORT_MARK, EXPORTED_CLASSES
+from laplaceconfidence.data.image_folder import EXPORT_MARK, EXPORTED_CLASSES, EXPORTED_IDS
 from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 from laplaceconfidence.files import not_as_written
@@ -121,6 +121,7 @@ def _fill(folder: Path, dataset: NoisyDataset, copy: bool, data_folder: Path | N
     n_lost = n_outside = n_copied = 0
     folders = folder_names(dataset.class_names)
     _write_classes(folder / EXPORTED_CLASSES, folders, dataset)
+    id_of: dict[str, str] = {}
     for row, code in enumerate(dataset.labels.tolist()):
         source: Path | None = None
         if dataset.sources is not None:
@@ -132,11 +133,13 @@ def _fill(folder: Path, dataset: NoisyDataset, copy: bool, data_folder: Path | N
         label = UNLABELED if code == MISSING else folders[code]
         target = folder / label / _free_name(label, _file_name(dataset, row), taken)
         target.parent.mkdir(exist_ok=True)
+        id_of[f"{label}/{target.name}"] = dataset.sample_ids[row]
         if source is None:
             _write_png(target, dataset, row)
         elif copy or not _is_linked(source, target):
             _copy(source, target)
             n_copied += not copy
+    _write_ids(folder / EXPORTED_IDS, id_of)
     return WrittenImages(n_lost, n_outside, n_copied)
 
 
@@ -209,6 +212,14 @@ def _write_classes(path: Path, folders: list[str], dataset: NoisyDataset) -> Non
         }
     )
     write_csv(path, table)
+
+
+def _write_ids(path: Path, id_of: dict[str, str]) -> None:
+    """The table of the ids that the images had, so that they are still found in the exported folder."""
+    import pandas as pd
+
+    files, ids = (np.array(list(texts), dtype=object) for texts in (id_of, id_of.values()))
+    write_csv(path, pd.DataFrame({"file": encodable(files), "id": encodable(ids)}))
 
 
 def _file_name(dataset: NoisyDataset, row: int) -> str:

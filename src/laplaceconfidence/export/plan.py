@@ -96,7 +96,8 @@ def plan_export(
 ) -> ExportPlan:
     """Choose the label of every sample of a run.
 
-    A sample for which a reviewer decided that no class fits is always left out.
+    A sample for which a reviewer decided that no class fits is always left out. Labels that were verified
+    before the audit (--decisions, --audited) are always applied.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def plan_export(
     )
     samples = SampleArrays.of(run)
     decisions = {decision.row: decision for decision in read_decisions(run.folder, run.record)}
-    codes, is_kept = samples.given.copy(), np.ones(len(samples), dtype=bool)
+    codes, is_kept = samples.given.copy(), ~_verified_as_no_class(samples)
     for row, decision in decisions.items():
         if decision.verdict in SETTLES_LABEL:
             codes[row] = MISSING if decision.label is None else decision.label
@@ -162,15 +163,17 @@ def _trail(
 ) -> pd.DataFrame:
     import pandas as pd
 
-    differs = (codes != samples.given) | ~is_kept
+    differs = (codes != samples.in_data) | ~is_kept
     record = samples.run.record
     values = record.class_values
     entries: list[dict[str, Any]] = []
     for row in samples.order[differs[samples.order]].tolist():
         decision = decisions.get(row)
-        old, new = int(samples.given[row]), int(codes[row])
+        old, new = int(samples.in_data[row]), int(codes[row])
         if decision is not None:
             why = _WHY[str(decision.verdict)]
+        elif old != int(samples.given[row]):
+            why = "verified before this audit"
         elif is_kept[row]:
             why = f"not reviewed: suggested with a probability of at least {least:g}"
         else:
@@ -191,6 +194,12 @@ def _trail(
             }
         )
     return pd.DataFrame(entries, columns=list(TRAIL_COLUMNS))
+
+
+def _verified_as_no_class(samples: SampleArrays) -> BoolArray:
+    """Samples with a label for which a person had decided, before this audit, that no class fits."""
+    erased: BoolArray = (samples.in_data != MISSING) & (samples.given == MISSING)
+    return erased
 
 
 def _author(record: AuditRecord) -> str:

@@ -12,8 +12,9 @@ from typing import Literal, get_args
 
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.export.correction import Correction, SourceChanges, correct
 from laplaceconfidence.export.image_folder import WrittenImages, check_folder, write_image_folder
-from laplaceconfidence.export.original import Original, original_of
+from laplaceconfidence.export.original import Original
 from laplaceconfidence.export.plan import ExportPlan
 from laplaceconfidence.export.protected import refuse_originals
 from laplaceconfidence.export.tables import (
@@ -63,6 +64,8 @@ class Exported:
         them.
     lost : str or None
         Why the data itself could not be read, so that the export has no features.
+    changes : SourceChanges
+        How the data differs from what was audited.
     """
 
     path: Path
@@ -74,6 +77,7 @@ class Exported:
     n_copied_files: int
     n_guarded_cells: int
     lost: str | None
+    changes: SourceChanges
 
 
 def write_export(
@@ -83,8 +87,11 @@ def write_export(
     format: str | None = None,
     copy: bool = False,
     overwrite: bool = False,
+    correction: Correction | None = None,
 ) -> Exported:
     """Write the corrected data set and, next to it, its trail.
+
+    It has every sample of the data as it is now, in its order, but for those that are left out.
 
     Parameters
     ----------
@@ -99,44 +106,47 @@ def write_export(
         possible.
     overwrite : bool, default=False
         Whether an earlier export may be replaced.
+    correction : Correction, optional
+        What ``correct`` returned for this plan, if it was called already.
 
     Returns
     -------
     Exported
     """
-    original = original_of(plan.samples)
+    correction = correct(plan) if correction is None else correction
+    original, corrected, is_kept = correction.original, correction.dataset, correction.is_kept
     chosen, path = _place(plan, original, out, format)
     if copy and chosen != "folder":
         raise must_be("copy", "left out unless the export is a folder of images", copy)
-    if not plan.is_kept.any():
+    if not is_kept.any():
         raise must_be("policy", "one that leaves at least one sample", plan.policy)
     trail = trail_path(path)
     refuse_originals(plan.samples, path, trail, is_folder=chosen == "folder")
     _check_free(path, trail, chosen, overwrite)
-    corrected = original.dataset.with_labels(plan.codes)
     images, n_guarded = WrittenImages(), 0
     with _published_together(path, trail) as (data_file, trail_file):
         if chosen == "folder":
-            kept = corrected.subset(plan.is_kept)
+            kept = corrected.subset(is_kept)
             images = write_image_folder(data_file, kept, copy=copy, data_folder=data_folder(plan.samples.run))
         elif chosen == "npz":
-            write_archive(data_file, replace(corrected.subset(plan.is_kept), true_labels=None))
+            write_archive(data_file, replace(corrected.subset(is_kept), true_labels=None))
         elif chosen == "csv":
-            n_guarded = write_csv_table(data_file, original, corrected, plan.is_kept)
+            n_guarded = write_csv_table(data_file, original, corrected, is_kept)
         else:
             writer = {"parquet": write_parquet_table, "jsonl": write_jsonl}[chosen]
-            writer(data_file, original, corrected, plan.is_kept)
-        write_csv(trail_file, plan.trail)
+            writer(data_file, original, corrected, is_kept)
+        write_csv(trail_file, correction.trail)
     return Exported(
         path=path,
         trail=trail,
         format=chosen,
-        n_samples=int(plan.is_kept.sum()) - images.n_lost - images.n_outside,
+        n_samples=int(is_kept.sum()) - images.n_lost - images.n_outside,
         n_lost_files=images.n_lost,
         n_outside_files=images.n_outside,
         n_copied_files=images.n_copied,
         n_guarded_cells=n_guarded,
         lost=original.lost,
+        changes=correction.changes,
     )
 
 

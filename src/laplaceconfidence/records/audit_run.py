@@ -75,6 +75,9 @@ class AuditRecord:
         Where the data came from, and the options it was read with.
     source_kind : {"image", "text"} or None
         What the column ``path`` or ``text`` of the issues holds.
+    ids_from : {"data", "content", "rows"} or None
+        What the ids are, as in ``NoisyDataset``; None in a run of version 0.1, which had row numbers for data
+        without ids.
     class_names : tuple of str
         Names of the classes.
     class_values : tuple of bool, int or str
@@ -118,6 +121,7 @@ class AuditRecord:
     versions: dict[str, str]
     source: dict[str, Any]
     source_kind: Literal["image", "text"] | None
+    ids_from: Literal["data", "content", "rows"] | None = None
     class_names: tuple[str, ...]
     class_values: tuple[bool | int | str, ...]
     estimator: str
@@ -294,6 +298,7 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
         versions=result.versions,
         source=source,
         source_kind=dataset.source_kind,
+        ids_from=dataset.ids_from,
         class_names=dataset.class_names,
         class_values=tuple(dataset.class_values.tolist()),
         estimator=result.estimator_name,

@@ -17,6 +17,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.identity import are_row_numbers
 from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.exceptions import LaplaceConfidenceError, RunFolderError
@@ -24,7 +25,15 @@ from laplaceconfidence.records.audit_run import KIND, AuditRecord, AuditRun, rea
 from laplaceconfidence.records.evidence_table import top_classes
 from laplaceconfidence.records.run_folder import record_name
 from laplaceconfidence.records.training_run import TrainingRun, is_training_run, read_training
-from laplaceconfidence.run_files import METRICS, PREDICTIONS, REFINED_LABELS, SETTINGS, SOURCE, SUMMARY
+from laplaceconfidence.run_files import (
+    METRICS,
+    PREDICTIONS,
+    REFINED_LABELS,
+    SETTINGS,
+    SKIPPED_IMAGES,
+    SOURCE,
+    SUMMARY,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,8 +132,9 @@ class RefinedRun(AuditRun):
             created=source.get("created") or _time_of(training.folder / SUMMARY),
             files=(SETTINGS, METRICS, PREDICTIONS, REFINED_LABELS, SUMMARY),
             versions={},
-            source={"command": "train", **origin},
+            source={"command": "train", **origin, "skipped_images": _skipped_images(training.folder)},
             source_kind=None if dataset is None else dataset.source_kind,
+            ids_from=None if dataset is None or are_row_numbers(refined["id"].tolist()) else dataset.ids_from,
             class_names=names,
             class_values=names if dataset is None else tuple(dataset.class_values.tolist()),
             estimator=f"training with {kind.rpartition('.')[2]}",
@@ -157,7 +167,10 @@ class RefinedRun(AuditRun):
         }
         dataset = self.dataset
         if dataset is not None and dataset.sources is not None:
-            source_of = dict(zip(encodable(dataset.sample_ids).tolist(), dataset.sources, strict=True))
+            ids = dataset.sample_ids
+            if dataset.ids is None and are_row_numbers(refined["id"].tolist()):  # a run of version 0.1
+                ids = np.arange(len(dataset)).astype(str)
+            source_of = dict(zip(encodable(ids).tolist(), dataset.sources, strict=True))
             name = "path" if dataset.source_kind == "image" else "text"
             columns[name] = [source_of.get(id, "") for id in columns["id"].tolist()]
         table = pd.DataFrame(columns, index=pd.RangeIndex(len(given), name="row"))
@@ -202,6 +215,13 @@ def _source(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise RunFolderError(f"{path} cannot be read ({error}): the run is damaged.") from error
     return content
+
+
+def _skipped_images(folder: Path) -> list[str]:
+    """Paths of the images that were left out because they could not be decoded."""
+    path = folder / SKIPPED_IMAGES
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return [line.partition("\t")[0] for line in lines]
 
 
 def _dataset(source: Mapping[str, Any]) -> NoisyDataset | None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from laplaceconfidence.arrays import IntArray
-from laplaceconfidence.auditing.verified import ID, VERIFIED_LABEL, labeled_rows_at_random
+from laplaceconfidence.auditing.verified import labeled_rows_at_random
+from laplaceconfidence.auditing.verified_tables import GIVEN_LABEL, ID, VERIFIED_LABEL
 from laplaceconfidence.csv_files import write_csv
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def write_review_sample(folder: Path, issues: pd.DataFrame, rows: IntArray) -> N
         The rows, in the order in which they were drawn.
     """
     look_at = [column for column in ("path", "text") if column in issues.columns]
-    sample = issues.loc[rows, [ID, *look_at, "given_label"]]
+    sample = issues.loc[rows, [ID, *look_at, GIVEN_LABEL]]
     sample.insert(1, "row", rows)
     sample[VERIFIED_LABEL] = ""
     write_csv(folder / REVIEW_SAMPLE, sample, mark=True)

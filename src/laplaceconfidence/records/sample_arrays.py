@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.auditing.explain import Position, neighbor_positions
+from laplaceconfidence.auditing.table import LABEL_IN_DATA
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records.audit_run import AuditRun
@@ -53,7 +54,9 @@ class SampleArrays:
     ids : ndarray of str of shape (n,)
         Ids of the samples.
     given : ndarray of int of shape (n,)
-        Given labels, MISSING where there is none.
+        Given labels, or the verified ones that the audit took in their place; MISSING where there is none.
+    in_data : ndarray of int of shape (n,)
+        The labels that the data had, MISSING where there was none.
     suggested : ndarray of int of shape (n,)
         The most probable labels.
     probability : ndarray of shape (n,)
@@ -71,6 +74,7 @@ class SampleArrays:
     run: AuditRun
     ids: NDArray[Any]
     given: IntArray
+    in_data: IntArray
     suggested: IntArray
     probability: FloatArray
     confidence: FloatArray
@@ -108,10 +112,12 @@ class SampleArrays:
         sources = None
         if column is not None and column in by_row.columns:
             sources = by_row[column].fillna("").astype(object).to_numpy()
+        given = _codes(by_row["given_label"], run)
         return cls(
             run=run,
             ids=by_row["id"].astype(object).to_numpy(),
-            given=_codes(by_row["given_label"], run),
+            given=given,
+            in_data=_codes(by_row[LABEL_IN_DATA], run) if LABEL_IN_DATA in by_row.columns else given,
             suggested=_codes(by_row["predicted_label"], run),
             probability=by_row["predicted_probability"].to_numpy(dtype=np.float64),
             confidence=by_row["label_score"].to_numpy(dtype=np.float64),

@@ -8,6 +8,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.auditing.summary import confusion_counts, count_classes, count_pairs, headline
+from laplaceconfidence.data.identity import name_of
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.records.sample_arrays import SampleArrays
@@ -115,6 +116,7 @@ def _pairs(samples: SampleArrays, suggested: IntArray) -> list[dict[str, Any]]:
 def _suspect(samples: SampleArrays, thumbnails: Thumbnails, row: int) -> dict[str, Any]:
     return {
         "id": str(samples.ids[row]),
+        "name": name_of(str(samples.ids[row]), row),
         "given": samples.name(int(samples.given[row])),
         "suggested": samples.name(int(samples.suggested[row])),
         "probability": float(samples.probability[row]),
@@ -122,7 +124,7 @@ def _suspect(samples: SampleArrays, thumbnails: Thumbnails, row: int) -> dict[st
         **_look(samples, thumbnails, row, PICTURE),
         "neighbors": [
             {
-                "id": str(samples.ids[near.row]),
+                "name": name_of(str(samples.ids[near.row]), near.row),
                 "label": samples.name(int(samples.given[near.row])),
                 "position": near.position,
                 "similarity": near.similarity,

@@ -8,6 +8,7 @@ import numpy as np
 
 from laplaceconfidence.confidence.calibration import LogOddsCalibration
 from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
+from laplaceconfidence.data.identity import name_of
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.sample_arrays import Neighbor
 from laplaceconfidence.records.thumbnails import Thumbnails
@@ -55,6 +56,7 @@ class Describer:
         return {
             "row": row,
             "id": str(samples.ids[row]),
+            "name": name_of(str(samples.ids[row]), row),
             "given": samples.name(int(samples.given[row])),
             "suggested": samples.name(int(samples.suggested[row])),
             "probability": _number(samples.probability[row]),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from laplaceconfidence.confidence.calibration import LogOddsCalibration
+from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.review.decisions import SETTLES_LABEL
@@ -21,6 +22,10 @@ class ReviewOutcome:
     ----------
     labels : dict of str to label
         By the id of the sample; None where no class fits.
+    given : dict of str to label
+        The labels that the same samples had in the data then; None where they had none.
+    paths : dict of str to str
+        The full paths of their images; empty if the samples are not image files.
     at_random : frozenset of str
         Ids among them that were drawn at random.
     calibration : LogOddsCalibration or None
@@ -28,6 +33,8 @@ class ReviewOutcome:
     """
 
     labels: dict[str, Any]
+    given: dict[str, Any]
+    paths: dict[str, str]
     at_random: frozenset[str]
     calibration: LogOddsCalibration | None
 
@@ -57,14 +64,23 @@ def review_outcome(run: AuditRun) -> ReviewOutcome:
     try:
         calibration = session.progress().calibration
         drawn = {int(row) for row in session.random_sample().rows}
-        ids = session.samples.ids
+        samples = session.samples
     finally:
         session.close()
     values = run.record.class_values
-    labels = {
-        str(ids[decision.row]): None if decision.label is None else values[decision.label]
-        for decision in read_decisions(run.folder, run.record)
-        if decision.verdict in SETTLES_LABEL or decision.verdict == "none"
-    }
-    at_random = frozenset(str(ids[row]) for row in drawn) & labels.keys()
-    return ReviewOutcome(labels, at_random, calibration)
+    row_of = {}
+    labels: dict[str, Any] = {}
+    for decision in read_decisions(run.folder, run.record):
+        if decision.verdict in SETTLES_LABEL or decision.verdict == "none":
+            id = str(samples.ids[decision.row])
+            row_of[id] = decision.row
+            labels[id] = None if decision.label is None else values[decision.label]
+    sources = samples.sources if run.record.source_kind == "image" else None
+    given = {id: int(samples.in_data[row]) for id, row in row_of.items()}
+    return ReviewOutcome(
+        labels,
+        given={id: None if code == MISSING else values[code] for id, code in given.items()},
+        paths={} if sources is None else {id: str(sources[row]) for id, row in row_of.items()},
+        at_random=frozenset(id for id, row in row_of.items() if row in drawn),
+        calibration=calibration,
+    )

@@ -10,6 +10,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import BoolArray, IntArray
 from laplaceconfidence.auditing.summary import count_pairs
+from laplaceconfidence.data.identity import name_of
 from laplaceconfidence.records.sample_arrays import SampleArrays
 
 QueueName = Literal["worst", "random", "unlabeled"]
@@ -166,12 +167,12 @@ class Queues:
         return [(old, new, n, left.get((old, new), 0)) for old, new, n in pairs]
 
     def _search(self, text: str) -> BoolArray:
-        """Rows whose id, text or path contains ``text``, ignoring case."""
+        """Rows whose id, number ("row 17", where the id is a digest), text or path contains ``text``."""
         if self._texts is None:
             sources = self._samples.sources
             shown = [""] * len(self._samples) if sources is None else sources
             self._texts = [
-                f"{id}\n{source[:SEARCHED_CHARACTERS]}".casefold()
-                for id, source in zip(self._samples.ids, shown, strict=True)
+                f"{id}\n{name_of(id, row)}\n{source[:SEARCHED_CHARACTERS]}".casefold()
+                for row, (id, source) in enumerate(zip(self._samples.ids, shown, strict=True))
             ]
         return np.fromiter((text in held for held in self._texts), dtype=bool, count=len(self._texts))

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
+from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.records import read_audit
 
 
@@ -35,7 +36,9 @@ def test_leaks_are_shown_and_recorded(run: Any, files: None, tmp_path: Path) -> 
     audited = read_audit(tmp_path / "x")
     issues = audited.issues.sort_index()
     assert np.flatnonzero(issues.is_leaked).tolist() == [100, 200]
-    assert issues.leaked_from[[100, 200]].tolist() == ["4", "9"]
+    assert issues.leaked_from_row[[100, 200]].tolist() == [4, 9]
+    tested = read_dataset(tmp_path / "test.npz").sample_ids
+    assert issues.leaked_from[[100, 200]].tolist() == tested[[4, 9]].tolist()
     assert issues.near_duplicate_set[[30, 31]].tolist() == [0, 0]
     record = audited.record
     assert (record.n_leaked, record.n_near_duplicates, record.n_conflicting_duplicates) == (2, 2, 2)

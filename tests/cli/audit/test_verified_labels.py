@@ -106,7 +106,7 @@ def test_labels_by_number_or_by_name(run: Any, tmp_path: Path, written: str) -> 
     given = true.copy()
     given[0] = 1
     features = 5 * np.eye(3)[true] + rng.normal(size=(90, 3))
-    np.savez(tmp_path / "d.npz", features=features, labels=given, class_names=NAMES)
+    np.savez(tmp_path / "d.npz", features=features, labels=given, class_names=NAMES, ids=np.arange(90))
     texts = {"number": true.astype(str), "decimal": [f"{code}.0" for code in true], "name": NAMES[true]}
     if written in texts:
         table = pd.DataFrame({"id": np.arange(90), "verified_label": texts[written]})
@@ -172,8 +172,8 @@ def test_tables_that_differ_are_refused(run: Any, animals: pd.DataFrame, tmp_pat
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("id,verified_label\ns000,cat\nx9,dog\nx8,dog\n", "the id 'x9' in row 1 of v.csv (2 of 3 ids are"),
-        ("id,verified_label\ns000,\n,dog\n", "the id None in row 1 of v.csv"),
+        ("id,verified_label\ns000,cat\nx9,dog\nx8,dog\n", "of which 2 of 3 ids are unknown, such as 'x9'"),
+        ("id,verified_label\ns000,\n,dog\n", "no id in row 1"),
         (
             "id,verified_label\ns000,catt\n",
             "among the 3 classes of the data ('cat', 'dog', 'owl'). Got 'catt'",

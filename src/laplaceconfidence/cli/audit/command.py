@@ -133,9 +133,11 @@ def audit(
         word(
             EVIDENCE,
             "Labels that a person has verified: a table (.csv, .tsv, .parquet) with the columns id and "
-            "verified_label, such as the one from --sample-for-review filled in. These labels are taken as "
-            f"certain, and {FEWEST_AUDITED} or more calibrate the confidences of the others, so they should "
-            "be a random sample. Repeat the option for several tables. Only for the estimator noise-aware.",
+            "verified_label, such as the one from --sample-for-review filled in. Samples are matched by id; "
+            "where there is a column given_label, the data must still have that label or the verified one. "
+            f"These labels are taken as certain, and {FEWEST_AUDITED} or more calibrate the confidences of "
+            "the others, so they should be a random sample. Repeat the option for several tables. Only for "
+            "the estimator noise-aware.",
             metavar="FILE",
         ),
     ] = None,
@@ -143,9 +145,10 @@ def audit(
         Path | None,
         word(
             EVIDENCE,
-            "Folder of a reviewed audit of the same data, matched by ids. What was decided there replaces "
-            "the given labels and is taken as certain; the other confidences are updated from it, and "
-            f"calibrated where {FEWEST_AUDITED} or more of the decisions are about a random sample.",
+            "Folder of a reviewed audit of the same data, in any order. Samples are matched by id; decisions "
+            "that find none are counted. What was decided there replaces the given labels and is taken as "
+            "certain; the other confidences are updated from it, and calibrated where "
+            f"{FEWEST_AUDITED} or more of the decisions are about a random sample.",
             metavar="RUN",
         ),
     ] = None,

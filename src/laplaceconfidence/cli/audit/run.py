@@ -69,7 +69,9 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             test = read_test_data(request.test, request.read_options, **request.test_options)
             if request.audited:
                 check_can_learn(request.estimator, dataset, request.pred_probs, request.knn_graph)
-            verified = verified_labels(dataset, request.audited, request.decisions)
+            verified = verified_labels(
+                dataset, request.audited, request.decisions, id_column=request.read_options.get("id")
+            )
         learned = ImageFeatures(dataset)
         if request.pred_probs is None and request.knn_graph is None and needs_learned_features(dataset):
             learned = learn_features(dataset, request.image_options, seed=request.seed, n_jobs=request.n_jobs)

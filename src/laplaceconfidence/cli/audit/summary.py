@@ -11,10 +11,11 @@ from rich.text import Text
 
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.summary import headline
-from laplaceconfidence.auditing.verified import VERIFIED_LABEL
+from laplaceconfidence.auditing.verified_tables import VERIFIED_LABEL
 from laplaceconfidence.cli.console import notices, output, plain_table, shown
 from laplaceconfidence.cli.sources import features_line
 from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
+from laplaceconfidence.data.identity import is_digest
 from laplaceconfidence.data.image_files import BadImage
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records import AuditRun
@@ -196,12 +197,14 @@ def _suspect_table(result: AuditResult, n_suspects: int) -> Table:
     names = result.dataset.class_names
     look_at = next((column for column in ("text", "path") if column in result.table.columns), None)
     neighborhood = result.neighborhood
-    headings = ["id", "given", "probably", "probability:", "score:"]
+    flagged = result.table[result.table["is_label_issue"]].head(n_suspects)
+    has_digests = any(is_digest(id) for id in flagged["id"])
+    headings = [*["row:"] * has_digests, "id", "given", "probably", "probability:", "score:"]
     headings += ["neighbors that agree"] * (neighborhood is not None) + ([look_at] if look_at else [])
     table = plain_table("First suspects", *headings)
-    flagged = result.table[result.table["is_label_issue"]].head(n_suspects)
     for row, sample in zip(flagged.index, flagged.to_dict("records"), strict=True):
         cells: list[Any] = [
+            *[str(row)] * has_digests,
             shown(sample["id"], 24),
             shown(names[result.dataset.labels[row]], 24),
             shown(names[result.predicted[row]], 24),

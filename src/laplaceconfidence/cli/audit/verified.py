@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.auditing.diagnostics import fit_diagnostics
 from laplaceconfidence.auditing.fit_request import default_estimator
-from laplaceconfidence.auditing.verified import learns_from_verified, read_verified
+from laplaceconfidence.auditing.verified import learns_from_verified
+from laplaceconfidence.auditing.verified_tables import VerifiedTable, is_most, match_verified, read_verified
 from laplaceconfidence.cli.console import notices
 from laplaceconfidence.confidence.calibration import LogOddsCalibration
 from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.identity import are_row_numbers
 from laplaceconfidence.data.labels import MISSING, encodable
+from laplaceconfidence.data.sample_search import ABSENT, find_classes
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
+from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.wording import counted
+
+_FEW = 5  # ids that a note lists
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,40 +81,133 @@ def check_can_learn(
         )
 
 
-def verified_labels(dataset: NoisyDataset, tables: tuple[Path, ...], reviewed: Path | None) -> Verified:
-    """The verified labels of ``dataset`` in tables and in the review of a run, matched by sample id."""
-    row_of = _row_of(dataset)
-    decided = Verified() if reviewed is None else _decisions(row_of, reviewed)
+def verified_labels(
+    dataset: NoisyDataset, tables: tuple[Path, ...], reviewed: Path | None, *, id_column: str | None
+) -> Verified:
+    """The verified labels of ``dataset`` in tables and in the review of a run, matched by sample id.
+
+    ``id_column`` is the column of ids that the user named.
+    """
+    decided = Verified() if reviewed is None else _decisions(dataset, reviewed, id_column)
     if not tables:
         return decided
+    row_of = _row_of(dataset)
     labels = dict(decided.labels or {})
     at_random = set(decided.at_random)
     found_in = dict.fromkeys(labels, f"the review of {reviewed}")
-    n_audited = n_empty = 0
+    n_audited = n_empty = n_left_out = 0
     for path in tables:
         table = read_verified(path, dataset)
+        _tell_left_out(table, "verified label", f" in {path}")
         n_empty += table.n_empty
         n_audited += len(table.labels)
+        n_left_out += len(table.unknown) + len(table.relabeled)
         _refuse_contradictions(labels, found_in, table.labels, path)
         labels |= table.labels
         at_random |= table.labels.keys()
         found_in |= dict.fromkeys(table.labels, str(path))
     _warn_if_few(sum(labels[id] is not None and dataset.labels[row_of[id]] != MISSING for id in at_random))
-    described = {"audited": [str(path.absolute()) for path in tables], "n_audited": n_audited}
+    described = {
+        "audited": [str(path.absolute()) for path in tables],
+        "n_audited": n_audited,
+        "n_audited_left_out": n_left_out,
+    }
     return Verified(labels, frozenset(at_random), decided.recalibrate, decided.described | described, n_empty)
 
 
-def _decisions(ids: Container[str], folder: Path) -> Verified:
-    """The labels that the review of the run in ``folder`` settled for the samples with these ids."""
+def _decisions(dataset: NoisyDataset, folder: Path, id_column: str | None) -> Verified:
+    """The labels that the review of the run in ``folder`` settled, by the ids that samples have now."""
     from laplaceconfidence.records.refined_run import read_suggestions
     from laplaceconfidence.review.outcome import review_outcome
 
-    outcome = review_outcome(read_suggestions(folder))
-    labels = {id: label for id, label in outcome.labels.items() if id in ids}
-    if lost := len(outcome.labels) - len(labels):
-        notices().print(f"{counted(lost, 'decision')} ignored: their samples are not in this data.")
-    described = {"decisions": str(folder.absolute()), "n_decisions": len(labels)}
-    return Verified(labels, outcome.at_random & labels.keys(), outcome.calibration, described)
+    run = read_suggestions(folder)
+    outcome = review_outcome(run)
+    _refuse_row_numbers(run, dataset, id_column)
+    record, values = run.record, dataset.class_values.tolist()
+    found = find_classes(dataset, record.class_names, record.class_values)
+    codes: dict[Any, int] = {None: MISSING, **dict(zip(record.class_values, found, strict=True))}
+    without_class = [id for id, label in outcome.labels.items() if codes[label] == ABSENT]
+    labels = {
+        id: None if label is None else values[codes[label]]
+        for id, label in outcome.labels.items()
+        if codes[label] != ABSENT
+    }
+    given = [codes[outcome.given[id]] for id in labels]
+    paths = [outcome.paths.get(id, "") for id in labels]
+    matched = match_verified(dataset, labels, given, paths)
+    n_left_out = len(outcome.labels) - len(matched.labels)
+    # An export leaves out the samples that no class fits, so these need not be there.
+    n_settled, n_used = (
+        sum(label is not None for label in by_id.values()) for by_id in (outcome.labels, matched.labels)
+    )
+    if is_most(n_settled - n_used, n_settled):
+        raise _other_data(folder, matched, without_class, len(outcome.labels))
+    _tell_left_out(matched, "decision", "")
+    if without_class:
+        lost = outcome.labels[without_class[0]]
+        notices().print(
+            f"{counted(len(without_class), 'decision')} not used: the data does not have their class, such "
+            f"as {lost!r}.",
+            soft_wrap=True,
+            markup=False,
+            highlight=False,
+        )
+    id_of = dict(zip(matched.ids_before, matched.labels, strict=True))
+    at_random = frozenset(id_of[id] for id in outcome.at_random if id in id_of)
+    described = {
+        "decisions": str(folder.absolute()),
+        "n_decisions": len(matched.labels),
+        "n_decisions_left_out": n_left_out,
+    }
+    return Verified(matched.labels, at_random, outcome.calibration, described)
+
+
+def _refuse_row_numbers(run: AuditRun, dataset: NoisyDataset, id_column: str | None) -> None:
+    """Raise for a run whose ids are row numbers, as those of earlier versions were for data without ids."""
+    if run.record.ids_from in ("data", "content"):
+        return
+    ids = run.issues.sort_index()["id"].tolist()
+    named_before = (run.record.source.get("options") or {}).get("id")
+    is_same_column = dataset.ids is not None and named_before == id_column
+    if are_row_numbers(ids) and not is_same_column:
+        raise InvalidInputError(
+            f"The decisions in {run.folder} are about row numbers, which say nothing about the samples once "
+            "rows are moved or dropped: the run was written by an earlier version, or for samples without "
+            f"content. Apply them with 'laplaceconfidence export {run.folder}' while the data is unchanged, "
+            "and audit the export. From then on, samples are identified by an id column (--id) or by content."
+        )
+
+
+def _other_data(
+    folder: Path, matched: VerifiedTable, without_class: list[str], n_decisions: int
+) -> InvalidInputError:
+    kinds = {
+        "are about samples that are not in this data": matched.unknown,
+        "are about samples that have another label now": matched.relabeled,
+        "chose a class that this data does not have": without_class,
+    }
+    shown = "; ".join(
+        f"{len(ids)} of {n_decisions} {what}, such as {ids[0]!r}" for what, ids in kinds.items() if ids
+    )
+    return InvalidInputError(
+        f"Most decisions in {folder} do not apply to this data: {shown}. Audit the data that was reviewed, "
+        "read with the same options (--id, --text, --path, --features), or leave --decisions out."
+    )
+
+
+def _tell_left_out(table: VerifiedTable, what: str, where: str) -> None:
+    for ids, why in (
+        (table.unknown, "their samples are not in this data"),
+        (table.relabeled, "the data has another label now than the one that was looked at"),
+    ):
+        if ids:
+            few = ", ".join(ids[:_FEW]) + (", ..." if len(ids) > _FEW else "")
+            notices().print(
+                f"{counted(len(ids), what)}{where} not used: {why} ({few}).",
+                soft_wrap=True,
+                markup=False,
+                highlight=False,
+            )
 
 
 def _refuse_contradictions(

@@ -14,7 +14,10 @@ from laplaceconfidence.wording import counted
 
 if TYPE_CHECKING:
     from laplaceconfidence.export import ExportPlan
+    from laplaceconfidence.export.correction import Correction, SourceChanges
     from laplaceconfidence.export.writing import Exported
+
+_ACTIONS = {"filled": "filled in", "dropped": "left out"}
 
 
 def export(
@@ -79,39 +82,81 @@ def export(
     and the new one, why, the probability, who decided and when.
 
     A CSV or Parquet file keeps all other columns as they are. Samples for which a person decided that no
-    class fits are left out. The source must still be where it was, unchanged; if it is gone, ids and labels
-    are written without features.
+    class fits are left out. The source must still be where it was; if it is gone, ids and labels are written
+    without features.
+
+    The source may have been reordered, have grown or have lost samples since the audit: samples are found by
+    their ids (an id column, the path of an image, else a digest of the content), every row of the source is
+    kept in its order, new samples keep their labels, and the differences are counted. A label that was
+    changed in the source since the audit is kept, also where a person decided on the earlier one. An export
+    is refused if most samples are gone or most labels were changed.
     """
     with report_errors():
         from laplaceconfidence.export import plan_export, write_export
+        from laplaceconfidence.export.correction import correct
         from laplaceconfidence.records.refined_run import read_suggestions
 
         plan = plan_export(
             read_suggestions(run), policy=policy, min_probability=min_probability, fill_missing=fill_missing
         )
-        _show(plan)
+        correction = correct(plan)
+        _show(plan, correction)
         if dry_run:
             output().print("Nothing was written (--dry-run).")
             return
-        exported = write_export(plan, out, format=format, copy=copy, overwrite=overwrite)
+        exported = write_export(
+            plan, out, format=format, copy=copy, overwrite=overwrite, correction=correction
+        )
         _show_files(exported)
 
 
-def _show(plan: ExportPlan) -> None:
+def _show(plan: ExportPlan, correction: Correction) -> None:
     console = output()
-    n = len(plan.samples)
-    changes = [counted(plan.count("changed"), "label") + " changed"]
-    changes += [f"{plan.count('filled'):,} filled in"] * (plan.count("filled") > 0)
-    changes += [f"{plan.count('dropped'):,} left out"] * (plan.count("dropped") > 0)
+    trail = correction.trail
+    count = trail["action"].value_counts().to_dict()
+    changes = [counted(count.get("changed", 0), "label") + " changed"]
+    changes += [f"{count[action]:,} {what}" for action, what in _ACTIONS.items() if action in count]
+    n = len(correction.dataset)
     console.print(Text(f"{counted(n, 'sample')}: {', '.join(changes)}.", style="bold"))
+    is_training = plan.samples.run.record.source.get("command") == "train"
+    if differences := _differences(correction.changes, is_training=is_training):
+        since = "training" if is_training else "audit"
+        console.print(f"Since the {since}: {'; '.join(differences)}.", soft_wrap=True)
     if plan.n_reviewed == 0:
         run = plan.samples.run.folder
         console.print(f"Nobody has reviewed this run yet: laplaceconfidence review {run}", soft_wrap=True)
-    if len(plan.trail):
+    if len(trail):
         table = plain_table("", "why", "labels:")
-        for why, number in plan.trail["why"].value_counts().items():
+        for why, number in trail["why"].value_counts().items():
             table.add_row(str(why), f"{number:,}")
         console.print(table)
+
+
+def _differences(changes: SourceChanges, *, is_training: bool) -> list[str]:
+    """How the data differs from what was audited, and what that means for the export."""
+    said = []
+    keep = "keeps its label" if changes.n_new == 1 else "keep their labels"
+    if changes.n_new:
+        new = "new or in the test share" if is_training else "new"
+        said.append(f"{_are(changes.n_new, 'sample')} {new} and {keep}")
+    if changes.n_skipped:
+        images = counted(changes.n_skipped, "image")
+        said.append(f"{images} left out then because of decoding errors, with unchanged labels")
+    if changes.n_gone:
+        said.append(f"{_are(changes.n_gone, 'sample')} gone")
+    if changes.n_corrected:
+        said.append(f"{_are(changes.n_corrected, 'label')} already corrected in the source")
+    if changes.n_relabeled:
+        were = "was" if changes.n_relabeled == 1 else "were"
+        text = f"{counted(changes.n_relabeled, 'label')} {were} changed in the source and kept"
+        if changes.n_not_applied:
+            text += f", {changes.n_not_applied:,} of them in spite of a correction (audit again to review)"
+        said.append(text)
+    return said
+
+
+def _are(n: int, noun: str) -> str:
+    return f"{counted(n, noun)} {'is' if n == 1 else 'are'}"
 
 
 def _show_files(exported: Exported) -> None:

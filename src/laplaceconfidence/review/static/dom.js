@@ -43,10 +43,10 @@ export function toast(text, bad = false) {
 
 export function look(sample, size) {
   if (sample.text !== null) return element("div", { class: "words" }, sample.text || "(empty text)");
-  if (!sample.picture) return element("div", { class: "look" }, element("div", { class: "lost" }, `sample ${sample.id}`));
+  if (!sample.picture) return element("div", { class: "look" }, element("div", { class: "lost" }, `sample ${sample.name}`));
   const image = element("img", {
     class: "picture", src: `/picture/${size}/${sample.row}`, loading: size === "tile" ? "lazy" : null,
-    alt: `picture of sample ${sample.id}, labeled ${label(sample.given)}`,
+    alt: `picture of sample ${sample.name}, labeled ${label(sample.given)}`,
   });
   const box = element("div", { class: "look" }, image);
   image.addEventListener("load", () => image.classList.toggle("coarse", image.naturalWidth <= 64));

@@ -26,6 +26,7 @@ function where({ sample, position, n_in_queue: n }) {
   const confidence = sample.confidence === null ? null : `confidence ${percent(sample.confidence, 1)}`;
   const calibrated = sample.calibrated === null ? null : `calibrated ${percent(sample.calibrated, 1)}`;
   return element("div", { class: "where" }, element("span", {}, place), element("span", { class: "id" }, `id ${sample.id}`),
+    sample.name === sample.id ? null : element("span", { class: "row" }, sample.name),
     confidence && element("span", {}, confidence), calibrated && element("span", {}, calibrated));
 }
 
@@ -74,7 +75,7 @@ function verdict(sample) {
 function neighbors(sample, open) {
   if (!sample.neighbors.length) return [];
   const tiles = sample.neighbors.map((near) => element("button", {
-    type: "button", class: `tile ${near.position.replace(" ", "-")}`, title: `Show sample ${near.id} (similarity ${near.similarity.toFixed(2)}, ${percent(near.weight, 1)} of the weight)`, onclick: () => open(near.row),
+    type: "button", class: `tile ${near.position.replace(" ", "-")}`, title: `Show sample ${near.name} (similarity ${near.similarity.toFixed(2)}, ${percent(near.weight, 1)} of the weight)`, onclick: () => open(near.row),
   }, look(near, "tile"), element("span", { class: "caption" },
     element("b", { dir: "auto" }, label(near.given)), " ", element("span", { class: "p" }, `similarity ${near.similarity.toFixed(2)}`))));
   const disagree = sample.neighbors.filter((near) => near.position === "disagrees").length;
