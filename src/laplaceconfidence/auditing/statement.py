@@ -184,12 +184,11 @@ class AuditStatement:
     @property
     def short(self) -> str:
         """str: the estimate and the flags in a few words."""
-        flags = f"{self.n_flagged:,} of {counted(self.n_labeled, 'label')} flagged"
         if self.n_expected is None and not self.is_unidentified:
-            return flags
-        return (
-            f"{self.expected.replace(' (', ' labels (', 1)} expected to be wrong, {self.n_flagged:,} flagged"
-        )
+            return f"{self.n_flagged:,} of {counted(self.n_labeled, 'label')} flagged"
+        estimate = self.expected.replace(" (", " labels (", 1)
+        verb = "may be" if self.is_unidentified else "expected to be"
+        return f"{estimate} {verb} wrong, {self.n_flagged:,} flagged"
 
     def _shares(self) -> str:
         assert self.noise_rate is not None

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.arrays import IntArray
+from laplaceconfidence.auditing.statement import AuditStatement
 from laplaceconfidence.auditing.summary import confusion_counts, count_classes, count_pairs
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
@@ -58,7 +59,7 @@ def audit_page(run: AuditRun) -> Page:
         "headline": statement.headline,
         "facts": _facts(samples),
         "statement": statement,
-        "flag_rule": f"Labels are flagged {statement.rule.words}.",
+        "flag_rule": _flag_rule(statement),
         "classes": _classes(samples, suggested)[:MOST_ROWS],
         "n_more_classes": max(0, record.n_classes - MOST_ROWS),
         "pairs": _pairs(samples, suggested)[:MOST_PAIRS],
@@ -70,6 +71,13 @@ def audit_page(run: AuditRun) -> Page:
         "timings": sorted(record.timings.items(), key=lambda item: -item[1]),
     }
     return Page("audit.html", drawings, content)
+
+
+def _flag_rule(statement: AuditStatement) -> str:
+    rule = f"Labels are flagged {statement.rule.words}."
+    if statement.is_unidentified:
+        rule += " These confidences are the optimistic end of the range: only their order counts."
+    return rule
 
 
 def _facts(samples: SampleArrays) -> list[tuple[str, str]]:

@@ -250,12 +250,11 @@ def _suspect_table(result: AuditResult, n_suspects: int, width: int) -> Table:
     ):
         look_at = None  # the id says the same in fewer words
     neighborhood = result.neighborhood
-    headings = ["id", "given", "probably", "probability:", "score:"]
+    headings = ["id", "given", "suggested", "probability:", "score:"]
+    is_mixed = listed["is_label_issue"].nunique() > 1
+    headings += ["flagged"] * is_mixed
     headings += ["neighbors that agree"] * (neighborhood is not None) + ([look_at] if look_at else [])
-    is_flagged = bool(listed["is_label_issue"].all())
-    if not is_flagged:
-        headings[2:4] = ["or is it", "evidence:"]
-    table = plain_table("First suspects" if is_flagged else "To look at first", *headings)
+    table = plain_table("To look at first", *headings)
     for column in table.columns:
         column.overflow = "fold"  # a cell that is cut to the width of the terminal may tell nothing
     table.columns[0].no_wrap = True
@@ -270,6 +269,7 @@ def _suspect_table(result: AuditResult, n_suspects: int, width: int) -> Table:
             f"{probability:.2f}",
             _score(sample["label_score"]),
         ]
+        cells += ["yes" if sample["is_label_issue"] else ""] * is_mixed
         if neighborhood is not None:
             neighbors = neighborhood.of(int(row)).rows
             n_agree = int(np.sum(result.dataset.labels[neighbors] == code))

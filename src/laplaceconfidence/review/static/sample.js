@@ -55,9 +55,10 @@ function actions(sample, decide, chooseOther) {
   }, text, " ", element("kbd", {}, key));
   const keep = sample.given === null ? "Leave without a label" : `Keep ${quoted(sample.given)}`;
   const agrees = sample.given === sample.suggested;
+  const keepFirst = agrees || sample.top[0]?.name === sample.given;
   return element("div", { class: `actions${agrees ? " agrees" : ""}` },
-    button("keep", "K", keep, () => decide("keep"), agrees),
-    agrees ? null : button("suggestion", "S", `Accept ${quoted(sample.suggested)}`, () => decide("suggestion"), true),
+    button("keep", "K", keep, () => decide("keep"), keepFirst),
+    agrees ? null : button("suggestion", "S", `Accept ${quoted(sample.suggested)}`, () => decide("suggestion"), !keepFirst),
     button("other", "A", "Another class…", chooseOther),
     button("unsure", "U", "Unsure", () => decide("unsure")),
     button("none", "N", "No class fits", () => decide("none")));
