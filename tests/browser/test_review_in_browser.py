@@ -198,7 +198,9 @@ def test_from_the_first_key_to_the_export(
     # The grid: mark two, keep them.
     page.press("g")
     page.wait(lambda: page.ask("return document.querySelectorAll('.tile[data-row]').length") > 1)
-    tiles = page.ask("return [...document.querySelectorAll('.tile[data-row]')].map((t) => Number(t.dataset.row))")[:2]
+    tiles = page.ask(
+        "return [...document.querySelectorAll('.tile[data-row]')].map((t) => Number(t.dataset.row))"
+    )[:2]
     page.press(" " + Keys.ARROW_RIGHT)
     page.press(" ")
     page.press("k")
