@@ -118,7 +118,7 @@ class SampleArrays:
         suggested = _codes(by_row["predicted_label"], run)
         probability = by_row["predicted_probability"].to_numpy(dtype=np.float64)
         alternative, alternative_probability = suggested, probability
-        if "alternative_label" in by_row.columns:  # not in runs of earlier versions, nor in training runs
+        if "alternative_label" in by_row.columns:  # not in runs of earlier versions
             alternative = _codes(by_row["alternative_label"], run)
             alternative_probability = by_row["alternative_probability"].to_numpy(dtype=np.float64)
         return cls(
