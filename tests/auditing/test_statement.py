@@ -48,8 +48,7 @@ def unidentified() -> AuditResult:
         ),
         (
             {**UNKNOWN, "n_flagged": 0},
-            "Between 0% and 18% of 10,000 labels may be wrong: the evidence cannot tell wrong labels from "
-            "overlapping classes.",
+            "Between 0% and 18% of 10,000 labels may be wrong; the evidence cannot tell how many.",
         ),
         (
             {
@@ -112,6 +111,14 @@ def test_all_flagged_labels_are_listed_and_no_more_than_there_are(
     assert n_flagged <= statement.n_listed <= max(n_flagged, min(n_labeled, MOST_LISTED))
     assert statement.headline.endswith(".")
     assert len(statement.facts) == 3
+
+
+def test_a_random_sample_is_recommended_only_where_it_is_a_part() -> None:
+    told = AuditStatement(**UNKNOWN, n_flagged=0).verifying
+    assert told is not None
+    assert "to within about 7 percentage points" in told  # 1.96 * sqrt(0.178 * 0.822 / 100)
+    assert AuditStatement(**{**UNKNOWN, "n_labeled": 80}, n_flagged=0).verifying is None
+    assert AuditStatement(**KNOWN, n_flagged=0).verifying is None
 
 
 def test_flagged_labels_come_before_others_of_lower_rank() -> None:

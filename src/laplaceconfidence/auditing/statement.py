@@ -57,7 +57,7 @@ class AuditStatement:
 
     @property
     def is_unidentified(self) -> bool:
-        """bool: whether only a bracket is known: wrong labels cannot be told from overlapping classes."""
+        """bool: whether only a bracket is known, because the evidence cannot tell how many are wrong."""
         return self.identified is False and self.bracket is not None
 
     @property
@@ -90,8 +90,8 @@ class AuditStatement:
             assert self.bracket is not None
             low, high = self.bracket
             sentence = (
-                f"Between {_lowest(low)} and {percent(high)} of {labels} may be wrong: the evidence cannot "
-                "tell wrong labels from overlapping classes."
+                f"Between {_lowest(low)} and {percent(high)} of {labels} may be wrong; the evidence cannot "
+                "tell how many."
             )
         elif self.n_expected is None:
             n = f"{self.n_flagged:,}" if self.n_flagged else "None"
@@ -147,8 +147,8 @@ class AuditStatement:
             reason += f" (the highest expected one is {self.reachable_precision:.2f})"
         if self.is_unidentified:
             return (
-                f"{reason}, because wrong labels cannot be told from overlapping classes: verify labels "
-                "drawn at random, which calibrates the scores, and audit again"
+                f"{reason}, because the evidence cannot tell how many labels are wrong: verify labels drawn "
+                "at random, which calibrates the scores, and audit again"
             )
         return f"{reason}: choose a lower one, or look at the labels by rank"
 
@@ -161,14 +161,17 @@ class AuditStatement:
 
     @property
     def verifying(self) -> str | None:
-        """str or None: what a verified random sample gives, where the noise is not identified."""
-        if not self.is_unidentified:
+        """str or None: what a verified random sample gives, where the noise is not identified.
+
+        None also if there are so few labels that the sample would be all of them.
+        """
+        if not self.is_unidentified or self.n_labeled <= VERIFIED_LABELS:
             return None
         assert self.bracket is not None
-        n, rate = min(VERIFIED_LABELS, self.n_labeled), min(self.bracket[1], 0.5)
-        error = _STANDARD_ERRORS * sqrt(rate * (1 - rate) / n)
+        rate = min(self.bracket[1], 0.5)
+        error = _STANDARD_ERRORS * sqrt(rate * (1 - rate) / VERIFIED_LABELS)
         return (
-            f"First verify {counted(n, 'label')} drawn at random: they tell how many are wrong, to within "
+            f"First verify {VERIFIED_LABELS} labels drawn at random: they tell how many are wrong, to within "
             f"about {100 * error:.0f} percentage points, and calibrate the scores of all others."
         )
 

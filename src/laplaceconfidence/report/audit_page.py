@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.arrays import IntArray
-from laplaceconfidence.auditing.statement import AuditStatement
+from laplaceconfidence.auditing.statement import VERIFIED_LABELS, AuditStatement
 from laplaceconfidence.auditing.summary import confusion_counts, count_classes, count_pairs
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
@@ -59,6 +59,7 @@ def audit_page(run: AuditRun) -> Page:
         "headline": statement.headline,
         "facts": _facts(samples),
         "statement": statement,
+        "n_to_verify": VERIFIED_LABELS,
         "flag_rule": _flag_rule(statement),
         "classes": _classes(samples, suggested)[:MOST_ROWS],
         "n_more_classes": max(0, record.n_classes - MOST_ROWS),

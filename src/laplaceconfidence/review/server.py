@@ -275,7 +275,7 @@ def _views(session: ReviewSession) -> list[tuple[QueueName, str]]:
     order = list(names)
     if len(rows_of["ranked"]) == len(rows_of["worst"]):
         order.remove("ranked")  # all of them are flagged
-    if session.samples.run.record.statement.is_unidentified:
+    if session.samples.run.record.statement.verifying is not None:
         order.insert(0, order.pop(order.index("random")))
     return [(name, names[name]) for name in order if name == "random" or len(rows_of[name])]
 

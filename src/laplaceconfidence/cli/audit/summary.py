@@ -133,11 +133,10 @@ def _show_how_to_verify(
     folder = shlex.quote(str(run.folder))
     verified = shlex.quote(f"{run.folder}-verified")
     table = shlex.quote(str(run.folder / REVIEW_SAMPLE))
-    n = min(VERIFIED_LABELS, statement.n_labeled)
     console.print()
     for line, style in (
         (str(statement.verifying), "bold"),
-        (f"  {again} --sample-for-review {n} --out {folder} --overwrite", "cyan"),
+        (f"  {again} --sample-for-review {VERIFIED_LABELS} --out {folder} --overwrite", "cyan"),
         (f"Fill in {VERIFIED_LABEL} in {table}, and audit again:", ""),
         (f"  {again} --audited {table} --out {verified}", "cyan"),
         ("Or decide in the browser, which shows a random sample first, and audit again:", ""),
