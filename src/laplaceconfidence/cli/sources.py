@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from laplaceconfidence.auditing.diagnostics import installed_versions
 from laplaceconfidence.cli.errors import check_torch
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import BadImage, decode_images, has_image_files
@@ -85,6 +85,8 @@ def learn_features(
     settings are used again.
     """
     check_torch("An audit of images without features")
+    import torch
+
     from laplaceconfidence.records.learned_features import data_digest, described_features, earlier_features
     from laplaceconfidence.training.warm_up_features import WarmUp
 
@@ -112,7 +114,10 @@ def learn_features(
         "image_size": options.image_size,
         "skipped_images": [image.path for image in skipped],
         "data_digest": data_digest(dataset),
-        "versions": {"laplaceconfidence": version("laplaceconfidence"), "torch": version("torch")},
+        "versions": {
+            "laplaceconfidence": installed_versions()["laplaceconfidence"],
+            "torch": str(torch.__version__),
+        },
     }
     # The name of a network of the user's own says nothing about its code, which may have changed.
     known = None if ":" in str(warm_up.network) else earlier_features(earlier, learned_by)

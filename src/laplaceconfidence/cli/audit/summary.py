@@ -58,8 +58,13 @@ def show_summary(
         console.print(comparison)
     if (found := _data_issues(result)) is not None:
         console.print(found)
-    if statement.verifying is not None and not run.record.review_sample:
-        _show_how_to_verify(console, statement, run, command)
+    if statement.verifying is not None:
+        console.print()
+        console.print(Text(statement.verifying, style="bold"))
+        if run.record.review_sample:
+            console.print("A random sample was drawn; how to verify it is at the end.")
+        else:
+            _show_how_to_verify(console, run, command)
     tables = [_class_table(result)] * (result.n_issues > 0)
     tables += [_pair_table(result)] * (len(result.confused_pairs) > 0)
     tables += [_suspect_table(result, n_suspects, console.width)] * (
@@ -125,25 +130,25 @@ def _facts_table(statement: AuditStatement) -> Table:
     return table
 
 
-def _show_how_to_verify(
-    console: Console, statement: AuditStatement, run: AuditRun, command: tuple[str, ...]
-) -> None:
-    """What verified labels would tell, and the commands for it."""
+def _show_how_to_verify(console: Console, run: AuditRun, command: tuple[str, ...]) -> None:
+    """The commands for drawing a random sample and for auditing again with what a person found."""
     again = shlex.join(["laplaceconfidence", *command])
     folder = shlex.quote(str(run.folder))
     verified = shlex.quote(f"{run.folder}-verified")
     table = shlex.quote(str(run.folder / REVIEW_SAMPLE))
-    console.print()
-    for line, style in (
-        (str(statement.verifying), "bold"),
+    lines = [
         (f"  {again} --sample-for-review {VERIFIED_LABELS} --out {folder} --overwrite", "cyan"),
         (f"Fill in {VERIFIED_LABEL} in {table}, and audit again:", ""),
         (f"  {again} --audited {table} --out {verified}", "cyan"),
-        ("Or decide in the browser, which shows a random sample first, and audit again:", ""),
-        (f"  laplaceconfidence review {folder}", "cyan"),
-        (f"  {again} --decisions {folder} --out {verified}", "cyan"),
-    ):
-        console.print(Text(line, style=style), soft_wrap=bool(style == "cyan"))
+    ]
+    if "--decisions" not in command:  # which takes those of one review only
+        lines += [
+            ("Or decide in the browser, which shows a random sample first, and audit again:", ""),
+            (f"  laplaceconfidence review {folder}", "cyan"),
+            (f"  {again} --decisions {folder} --out {verified}", "cyan"),
+        ]
+    for line, style in lines:
+        console.print(Text(line, style=style), soft_wrap=style == "cyan")
 
 
 def _data_issues(result: AuditResult) -> str | None:
@@ -254,10 +259,10 @@ def _suspect_table(result: AuditResult, n_suspects: int, width: int) -> Table:
     headings += ["flagged"] * is_mixed
     headings += ["neighbors that agree"] * (neighborhood is not None) + ([look_at] if look_at else [])
     table = plain_table("To look at first", *headings)
-    for column in table.columns:
-        column.overflow = "fold"  # a cell that is cut to the width of the terminal may tell nothing
-    table.columns[0].no_wrap = True
-    short_ids = told_apart(ids, max(24, width // 4), shortened_middle)
+    for column in table.columns[:5]:
+        column.no_wrap = True
+    table.columns[-1].overflow = "fold"  # a path that is cut to the width of the terminal may tell nothing
+    short_ids = told_apart(ids, max(16, width // 5), shortened_middle)
     looks = _looks(listed, look_at, max(48, width // 3))
     for place, (row, sample) in enumerate(zip(listed.index, listed.to_dict("records"), strict=True)):
         code, probability = result.suggestion(int(row))
@@ -283,12 +288,9 @@ def _looks(listed: pd.DataFrame, look_at: str | None, most: int) -> list[str]:
     """The texts from their beginning, or the paths from their end."""
     if look_at is None:
         return []
-    lines = [one_line(value) for value in listed[look_at]]
-    return (
-        told_apart(lines, most, shortened_left)
-        if look_at == "path"
-        else [shown(x, most).plain for x in lines]
-    )
+    if look_at == "text":
+        return [shown(text, most).plain for text in listed["text"]]
+    return told_apart([one_line(path) for path in listed["path"]], most, shortened_left)
 
 
 def _score(score: float) -> str:
