@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +86,6 @@ def learn_features(
     settings are used again.
     """
     check_torch("An audit of images without features")
-    import torch
-
     from laplaceconfidence.records.learned_features import data_digest, described_features, earlier_features
     from laplaceconfidence.training.warm_up_features import WarmUp
 
@@ -116,7 +115,7 @@ def learn_features(
         "data_digest": data_digest(dataset),
         "versions": {
             "laplaceconfidence": installed_versions()["laplaceconfidence"],
-            "torch": str(torch.__version__),
+            "torch": version("torch"),
         },
     }
     # The name of a network of the user's own says nothing about its code, which may have changed.
