@@ -28,6 +28,19 @@ def noisy_blobs(wrong_every: int = 10) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return features, given, true
 
 
+def confusable_points(n: int = 240) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, labels that are drawn as a weak model would guess them, and the true labels.
+
+    23% of the labels are wrong, but the features predict the wrong ones as well as overlapping classes would:
+    the noise is not identified, and no label is flagged.
+    """
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(n, 3))
+    guesses = np.exp(features / 0.6)
+    given = [rng.choice(3, p=row) for row in guesses / guesses.sum(axis=1, keepdims=True)]
+    return features, np.array(given), features.argmax(axis=1)
+
+
 def make_audit(
     folder: Path,
     kind: str = "csv",

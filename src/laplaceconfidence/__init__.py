@@ -18,6 +18,7 @@ _HOMES = {
     "audit": "laplaceconfidence.auditing.issues",
     "find_label_issues": "laplaceconfidence.auditing.issues",
     "AuditResult": "laplaceconfidence.auditing.result",
+    "AuditStatement": "laplaceconfidence.auditing.statement",
     "Explanation": "laplaceconfidence.auditing.explain",
     "Corrections": "laplaceconfidence.auditing.corrections",
     # Confidence estimators
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
     from laplaceconfidence.auditing.issues import audit as audit
     from laplaceconfidence.auditing.issues import find_label_issues as find_label_issues
     from laplaceconfidence.auditing.result import AuditResult as AuditResult
+    from laplaceconfidence.auditing.statement import AuditStatement as AuditStatement
     from laplaceconfidence.confidence.beta_mixture import BetaLossMixture as BetaLossMixture
     from laplaceconfidence.confidence.decisions import ExpectedCurve as ExpectedCurve
     from laplaceconfidence.confidence.decisions import expected_curve as expected_curve

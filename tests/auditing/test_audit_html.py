@@ -44,8 +44,8 @@ def audited_pictures() -> AuditResult:
 def test_labels_and_texts_stay_text() -> None:
     page = Page(audited_texts()._repr_html_())
     assert {tag for tag, _ in page.tags} & {"script", "img", "link"} == set()
-    assert "9 of 90 labels (10.0%) look wrong" in page.text
-    assert "estimated share of wrong labels" in page.text
+    assert "9 of 90 labels (10%) are flagged" in page.text
+    assert "not estimated by this estimator" in page.text
     assert "<b>bold</b>" in page.text
     assert "<script>" in page.text
     assert "estimator: laplace" in page.text
@@ -72,15 +72,16 @@ def test_at_most_ten_suspects_are_shown_and_long_texts_cut() -> None:
 def test_the_noise_rate_is_shown_with_its_bracket() -> None:
     features, given, _ = noisy_blobs()
     result = find_label_issues(given, features, random_state=0)
-    low, high = result.estimator.noise_rate_bracket_  # type: ignore[attr-defined]
     text = Page(result._repr_html_()).text
-    assert f"{result.noise_rate:.1%} (between {low:.1%} and {high:.1%})" in text
+    assert result.statement.headline in text
+    assert all(said in text for fact in result.statement.facts for said in fact)
 
 
 def test_an_audit_without_suspects() -> None:
     features, _, true = noisy_blobs()
     page = Page(find_label_issues(true, features, **SETTINGS)._repr_html_())
-    assert "None of 90 labels looks wrong" in page.text
+    assert "None of 90 labels is flagged" in page.text
+    assert "Labels to look at first (10 of 90)" in page.text
     assert "Most confused classes" not in page.text
 
 

@@ -21,6 +21,8 @@ COLUMNS = [
     "predicted_probability",
     "label_score",
     "is_label_issue",
+    "alternative_label",
+    "alternative_probability",
 ]
 BEYOND_LABELS = [
     "outlier_score",

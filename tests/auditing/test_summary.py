@@ -1,14 +1,12 @@
 """Summaries against the same counts made by pandas."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from laplaceconfidence import find_label_issues
 from laplaceconfidence.auditing.result import AuditResult
-from laplaceconfidence.auditing.summary import count_pairs, headline
+from laplaceconfidence.auditing.summary import count_pairs
 
 
 @pytest.fixture
@@ -57,22 +55,6 @@ def test_nothing_flagged_leaves_empty_pairs_with_their_columns() -> None:
     assert "mean_probability" in result.confused_pairs.columns
     assert result.class_summary.usual_suggestion.isna().all()
     assert isinstance(result.class_summary, pd.DataFrame)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"n_issues": 0, "n_labeled": 1}, "None of 1 label looks wrong."),
-        ({"n_issues": 1, "n_labeled": 1000}, "1 of 1,000 labels (0.1%) looks wrong."),
-        (
-            {"n_issues": 9, "n_labeled": 90, "n_missing": 2, "expected_precision": 0.93},
-            "9 of 90 labels (10.0%) look wrong; 93% of these are expected to be wrong. "
-            "2 samples without a label got a suggestion.",
-        ),
-    ],
-)
-def test_the_headline_counts(arguments: dict[str, Any], sentence: str) -> None:
-    assert headline(**arguments) == sentence
 
 
 def test_pairs_are_counted_where_labels_differ() -> None:

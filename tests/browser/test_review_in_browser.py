@@ -173,8 +173,10 @@ def test_from_the_first_key_to_the_export(
 
     # The grid: mark two, keep them.
     page.press("g")
-    page.wait(lambda: page.ask("return document.querySelectorAll('.tile').length") > 1)
-    tiles = page.ask("return [...document.querySelectorAll('.tile')].map((t) => Number(t.dataset.row))")[:2]
+    page.wait(lambda: page.ask("return document.querySelectorAll('.tile[data-row]').length") > 1)
+    tiles = page.ask(
+        "return [...document.querySelectorAll('.tile[data-row]')].map((t) => Number(t.dataset.row))"
+    )[:2]
     page.press(" " + Keys.ARROW_RIGHT)
     page.press(" ")
     page.press("k")
@@ -226,7 +228,7 @@ def test_on_a_phone_nothing_sticks_out_and_everything_can_be_read(
         assert_readable(page)
         page.ask(f"document.querySelector('{opened}').close(); document.getElementById('stage').focus()")
     page.press("g")
-    page.wait(lambda: page.ask("return document.querySelectorAll('.tile').length") > 1)
+    page.wait(lambda: page.ask("return document.querySelectorAll('.tile[data-row]').length") > 1)
     assert_readable(page)
     driver.get(write_report(run.folder, tmp_path / "report.html").path.as_uri())
     assert_readable(page)
@@ -260,3 +262,26 @@ for (let node = texts.nextNode(); node; node = texts.nextNode()) {
 }
 return faint;
 """
+
+
+def test_the_end_of_a_queue_names_the_next_one(make_run: MakeRun, driver: Any, servers: list[Server]) -> None:
+    run = make_run("csv", estimator="noise-aware")
+    samples = SampleArrays.of(run)
+    others = len(samples.first_rows) - len(samples.suspects)
+    assert others > 0
+    servers.append(Server(run))
+    browser = Browser(driver, servers[0].url)
+    browser.open()
+    for _ in samples.suspects:
+        browser.decide("k")
+    done = "return document.querySelector('.done')?.textContent ?? ''"
+    assert "“Suspects” is done." in browser.ask(done)
+    assert "All done" not in browser.ask(done)
+    assert f"Next: By rank ({others} left)" in browser.ask(done)
+    assert run.record.statement.headline in browser.text("known")
+    browser.click("next-queue")
+    browser.wait(lambda: browser.row() == samples.first_rows[len(samples.suspects)])
+    for _ in range(others):
+        browser.decide("k")
+    assert "“By rank” is done." in browser.ask(done)
+    assert "Next: Random sample" in browser.ask(done)

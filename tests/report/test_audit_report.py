@@ -60,10 +60,38 @@ def test_every_label_is_escaped_and_shown(make_run: MakeRun, estimator: str) -> 
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_the_headline_counts(make_run: MakeRun, estimator: str) -> None:
-    _, page = page_of(write_report(make_run("csv", estimator=estimator).folder).path)
+def test_estimate_flags_and_list_are_stated(make_run: MakeRun, estimator: str) -> None:
+    run = make_run("csv", estimator=estimator)
+    _, page = page_of(write_report(run.folder).path)
     text = "".join(page.texts)
-    assert "9 of 90 labels (10.0%) look wrong" in text
+    assert run.record.statement.headline in text
+    assert all(said in text for fact in run.record.statement.facts for said in fact)
+    assert "9 (10%), where another class is more probable" in text
+
+
+def test_labels_are_listed_by_rank_where_the_noise_is_not_identified(tmp_path: Path) -> None:
+    from audited_runs import confusable_points
+    from laplaceconfidence import find_label_issues
+    from laplaceconfidence.exceptions import LaplaceConfidenceWarning
+
+    features, labels, _ = confusable_points()
+    ids = [
+        f"a rather long beginning that all ids share, batch {row % 3}, sample {row:04d}" for row in range(240)
+    ]
+    with pytest.warns(LaplaceConfidenceWarning):
+        result = find_label_issues(labels, features, ids=ids, random_state=0)
+    _, page = page_of(write_report(result.save(tmp_path / "run")).path)
+    text = "".join(page.texts)
+    assert "Between 2.4% and 34% of 240 labels may be wrong" in text
+    assert "First verify 100 labels drawn at random" in text
+    assert "The first 48 of 81 labels to look at" in text
+    assert "only their order counts" in text
+    articles = [a["aria-label"] or "" for a in page.attributes("article")]
+    told = [re.fullmatch(r"Sample (.*), labeled (\d), suggested (\d)", label) for label in articles]
+    assert [found[1] for found in told if found] == result.table["id"].head(48).tolist()
+    assert all(found and found[2] != found[3] for found in told)
+    shown = {a["title"] for a in page.attributes("span") if a.get("title")}
+    assert shown == set(result.table["id"].head(48))
 
 
 def test_pictures_and_figures_have_alternative_texts(make_run: MakeRun) -> None:
@@ -135,7 +163,7 @@ def test_an_audit_without_suspects_has_a_report(tmp_path: Path) -> None:
         find_label_issues(true, features, estimator="laplace", n_neighbors=6, alpha=0.9), tmp_path / "run"
     )
     _, page = page_of(write_report(run.folder).path)
-    assert "None of 90 labels looks wrong." in "".join(page.texts)
+    assert "None of 90 labels is flagged" in "".join(page.texts)
 
 
 def test_what_is_no_run_is_said_so(tmp_path: Path, make_run: MakeRun) -> None:

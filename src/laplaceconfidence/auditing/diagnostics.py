@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
+from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.confidence.calibration import LogOddsCalibration
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 
@@ -45,6 +48,8 @@ class FitDiagnostics:
         Expected share of wrong labels (``noise_rate_``).
     noise_rate_bracket : tuple of float, optional
         Optimistic and pessimistic noise rate (``noise_rate_bracket_``).
+    identified : bool, optional
+        Whether wrong labels can be told from overlapping classes (``identifiable_``).
     search : {"exact", "ivf"}, optional
         How the neighbors were searched (``search_``).
     n_neighbors : int, optional
@@ -65,6 +70,7 @@ class FitDiagnostics:
 
     noise_rate: float | None = None
     noise_rate_bracket: tuple[float, float] | None = None
+    identified: bool | None = None
     search: str | None = None
     n_neighbors: int | None = None
     recall: float | None = None
@@ -101,6 +107,7 @@ def fit_diagnostics(estimator: ConfidenceEstimator) -> FitDiagnostics:
     return FitDiagnostics(
         noise_rate=reported(estimator, "noise_rate_", float),
         noise_rate_bracket=pair(estimator, "noise_rate_bracket_"),
+        identified=reported(estimator, "identifiable_", bool),
         search=reported(solver, "search_", str),
         n_neighbors=reported(solver, "n_neighbors_", int),
         recall=reported(solver, "recall_", float),
@@ -110,6 +117,40 @@ def fit_diagnostics(estimator: ConfidenceEstimator) -> FitDiagnostics:
         energy=pair(solver, "energy_"),
         calibration=getattr(estimator, "calibration_", None),
     )
+
+
+def label_support(estimator: ConfidenceEstimator) -> FloatArray | None:
+    """Return the probabilities of the given labels by evidence that does not include them.
+
+    Parameters
+    ----------
+    estimator : ConfidenceEstimator
+        Fitted.
+
+    Returns
+    -------
+    ndarray of shape (n,) or None
+        ``label_support_``; None where the estimator does not report it.
+    """
+    support = getattr(estimator, "label_support_", None)
+    return None if support is None else np.asarray(support, dtype=np.float64)
+
+
+def reachable_precision(estimator: ConfidenceEstimator) -> float | None:
+    """Return the largest share of wrong labels that is expected among the labels below any threshold.
+
+    Parameters
+    ----------
+    estimator : ConfidenceEstimator
+        Fitted.
+
+    Returns
+    -------
+    float or None
+        None where the estimator has no ``expected_curve``.
+    """
+    curve = getattr(estimator, "expected_curve", None)
+    return None if curve is None else float(curve().precision.max())
 
 
 def estimator_settings(estimator: Any) -> dict[str, Any]:

@@ -10,11 +10,16 @@ import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
 from laplaceconfidence.auditing.data_issues import check_test_set, data_issues
-from laplaceconfidence.auditing.diagnostics import estimator_settings, fit_diagnostics, installed_versions
+from laplaceconfidence.auditing.diagnostics import (
+    estimator_settings,
+    fit_diagnostics,
+    installed_versions,
+    label_support,
+)
 from laplaceconfidence.auditing.fit_request import FitRequest, build_fit_request
 from laplaceconfidence.auditing.inputs import audit_inputs
 from laplaceconfidence.auditing.result import AuditResult
-from laplaceconfidence.auditing.table import FlagRule, most_probable, ranked_table
+from laplaceconfidence.auditing.table import FlagRule, best_alternatives, most_probable, ranked_table
 from laplaceconfidence.auditing.verified import make_certain, request_with_verified, with_verified
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.data.dataset import NoisyDataset
@@ -103,7 +108,7 @@ def audit(
     --------
     >>> from laplaceconfidence.data.digits import load_digits
     >>> audit(load_digits(), estimator="laplace", n_neighbors=10, max_iter=100)
-    AuditResult(49 of 1797 labels flagged, by laplace)
+    AuditResult(49 of 1,797 labels flagged, by laplace)
     """
     options = ReadOptions(
         label=label,
@@ -275,7 +280,11 @@ def _fit_and_rank(
                 scores, distributions = make_certain(scores, distributions, dataset.labels, audited)
             predicted = most_probable(distributions, dataset.labels)
             flagged = rule.flagged(estimator, scores, predicted, dataset.labels)
-            table = ranked_table(dataset, distributions, scores, predicted, flagged, more, in_data)
+            support = _support(estimator, audited or {})
+            alternatives = best_alternatives(distributions, dataset.labels, support)
+            table = ranked_table(
+                dataset, distributions, scores, predicted, alternatives, flagged, more, in_data
+            )
     noise_rate = fit_diagnostics(estimator).noise_rate
     if noise_rate is None:
         noise_rate = float(1 - scores[dataset.labels != MISSING].mean())
@@ -284,7 +293,9 @@ def _fit_and_rank(
         noise_rate=noise_rate,
         dataset=dataset,
         predicted=predicted,
+        alternatives=alternatives[0],
         distributions=distributions,
+        support=support,
         estimator=estimator,
         estimator_name=request.name,
         settings=_recorded_settings(estimator, rule),
@@ -300,6 +311,19 @@ def _classes_by_column(labels: Any, pred_probs: Any, missing_label: object) -> A
     if len(shape) != 2 or present.dtype.kind != "i" or not 0 < len(present) < shape[1]:
         return None
     return np.arange(shape[1]) if present[0] >= 0 and present[-1] < shape[1] else None
+
+
+def _support(estimator: ConfidenceEstimator, audited: Collection[int]) -> FloatArray | None:
+    """Probabilities of the given labels by the other evidence, where the noise is not identified.
+
+    The distributions then are those of the optimistic reading, in which nearly every given label is right.
+    """
+    support = label_support(estimator)
+    if support is None or fit_diagnostics(estimator).identified is not False:
+        return None
+    support = support.copy()
+    support[list(audited)] = 1.0
+    return support
 
 
 def _recorded_settings(estimator: ConfidenceEstimator, rule: FlagRule) -> dict[str, Any]:

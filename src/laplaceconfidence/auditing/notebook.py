@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from laplaceconfidence.auditing.diagnostics import fit_diagnostics
-from laplaceconfidence.auditing.summary import headline
 from laplaceconfidence.data.identity import name_of
-from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.notebook import LONGEST_NAME, are_pictures, sample_html
 from laplaceconfidence.notebook_html import (
     ORANGE,
@@ -19,7 +16,7 @@ from laplaceconfidence.notebook_html import (
     shortened,
     table,
 )
-from laplaceconfidence.wording import counted
+from laplaceconfidence.wording import counted, shortened_middle, told_apart
 
 if TYPE_CHECKING:
     from laplaceconfidence.auditing.result import AuditResult
@@ -30,7 +27,7 @@ SIDE = 48  # pixels of a picture
 
 
 def audit_html(result: AuditResult) -> str:
-    """Show an audit as HTML: how many labels look wrong, the worst of them, and the most confused classes.
+    """Show an audit as HTML: how many labels may be wrong, the worst of them, and the most confused classes.
 
     Parameters
     ----------
@@ -42,25 +39,23 @@ def audit_html(result: AuditResult) -> str:
     str
     """
     parts = []
-    if result.n_issues:
-        heading = "Flagged labels, the least trustworthy first"
-        if result.n_issues > N_SUSPECTS:
-            heading += f" ({N_SUSPECTS} of {result.n_issues:,})"
+    statement = result.statement
+    parts.append(table(("", ""), statement.facts))
+    if statement.verifying is not None:
+        parts.append(element("div", statement.verifying, class_="lc-note"))
+    if n_listed := len(result.first_rows):
+        heading = "Labels to look at first"
+        if n_listed > N_SUSPECTS:
+            heading += f" ({N_SUSPECTS} of {n_listed:,})"
         parts.append(section(heading, _suspects(result)))
     if len(result.confused_pairs):
         parts.append(section("Most confused classes", _pairs(result)))
     parts.append(_further())
-    n_labeled = int((result.dataset.labels != MISSING).sum())
-    return panel(headline(result.n_issues, n_labeled), *parts, note=_facts(result))
+    return panel(statement.headline, *parts, note=_facts(result))
 
 
 def _facts(result: AuditResult) -> str:
-    facts = [f"estimated share of wrong labels: {result.noise_rate:.1%}"]
-    bracket = fit_diagnostics(result.estimator).noise_rate_bracket
-    if bracket is not None:
-        facts[0] += f" (between {bracket[0]:.1%} and {bracket[1]:.1%})"
-    if n_missing := int((result.dataset.labels == MISSING).sum()):
-        facts.append(f"{counted(n_missing, 'sample')} without a label")
+    facts = [f"estimator: {result.estimator_name}"]
     for column, what in (
         ("is_outlier_issue", "outlier"),
         ("is_near_duplicate_issue", "near-duplicate"),
@@ -69,26 +64,30 @@ def _facts(result: AuditResult) -> str:
             facts.append(counted(n, what))
     if "is_leaked" in result.table and (n := int(result.table["is_leaked"].sum())):
         facts.append(f"{counted(n, 'sample')} also in the test set")
-    return "; ".join([*facts, f"estimator: {result.estimator_name}"])
+    return "; ".join(facts)
 
 
 def _suspects(result: AuditResult) -> Html:
     dataset, names = result.dataset, result.dataset.class_names
-    worst = result.table[result.table["is_label_issue"]].head(N_SUSPECTS)
+    worst = result.table.loc[result.first_rows[:N_SUSPECTS]]
+    ids = worst["id"].astype(str).tolist()
+    names_of_samples = [name_of(id, int(row)) for id, row in zip(ids, worst.index, strict=True)]
+    short_names = told_apart(names_of_samples, LONGEST_NAME, shortened_middle)
     rows: list[tuple[object, ...]] = []
-    for row, listed in zip(worst.index.tolist(), worst.to_dict("records"), strict=True):
+    for position, (row, listed) in enumerate(zip(worst.index, worst.to_dict("records"), strict=True)):
+        code, probability = result.suggestion(int(row))
         cells = (
-            shortened(name_of(str(listed["id"]), row), LONGEST_NAME),
+            element("span", short_names[position], title=ids[position]),
             shortened(names[int(dataset.labels[row])], LONGEST_NAME),
-            element("b", shortened(names[int(result.predicted[row])], LONGEST_NAME)),
-            _decimals(listed["predicted_probability"]),
+            element("b", shortened(names[code], LONGEST_NAME)),
+            _decimals(probability),
             _decimals(listed["label_score"]),
         )
         if are_pictures(dataset):
             rows.append((sample_html(dataset, row, SIDE), *cells))
         else:
             rows.append((*cells, sample_html(dataset, row)) if dataset.sources is not None else cells)
-    headings: tuple[str, ...] = ("id", "given", "predicted", "probability", "score")
+    headings: tuple[str, ...] = ("id", "given", "suggested", "probability", "score")
     if are_pictures(dataset):
         headings = ("", *headings)
     elif dataset.sources is not None:

@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.auditing.corrections import Corrections, correct
+from laplaceconfidence.auditing.diagnostics import fit_diagnostics, reachable_precision
 from laplaceconfidence.auditing.explain import Explanation, explain
+from laplaceconfidence.auditing.statement import AuditStatement, rows_to_look_at
 from laplaceconfidence.auditing.summary import (
     confusion_counts,
     labels_by_row,
     summarize_classes,
     summarize_pairs,
 )
+from laplaceconfidence.auditing.table import FlagRule
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
@@ -37,8 +40,10 @@ class AuditResult:
     table : pandas.DataFrame
         One row per sample, worst first, indexed by the sample's row in the data set: ``id``, ``given_label``,
         ``predicted_label``, ``predicted_probability``, ``label_score`` (the probability that the given label
-        is right; NaN where there is none), ``is_label_issue``, and ``path`` or ``text`` where the data set
-        has them. Labels are written as the user wrote them.
+        is right; NaN where there is none), ``is_label_issue``, ``alternative_label`` and
+        ``alternative_probability`` (the most probable class other than the given label; where the noise is
+        not identified, by evidence that does not include that label), and ``path`` or ``text`` where the data
+        set has them. Labels are written as the user wrote them.
 
         Where there are features: ``outlier_score`` and ``is_outlier_issue``; ``near_duplicate_score``,
         ``is_near_duplicate_issue``, ``near_duplicate_of`` (id of the nearest copy) and
@@ -51,11 +56,13 @@ class AuditResult:
     noise_rate : float
         Expected share of wrong labels: as the estimator reports it, or else 1 - the mean score of the given
         labels. The scores of the paper's estimator are too low on data with few wrong labels, so that it
-        overstates this share; the number of flagged labels is then the better guide.
+        overstates this share; ``statement`` therefore leaves it out where the estimator does not report it.
     dataset : NoisyDataset
         The audited data set, with verified labels in place of the given ones.
     predicted : ndarray of shape (n,)
         Codes of the predicted labels, by row.
+    alternatives : ndarray of shape (n,)
+        Codes of the most probable classes other than the given labels, by row.
     distributions : ndarray of shape (n, C)
         Probability of every class, by row.
     estimator : ConfidenceEstimator
@@ -71,12 +78,16 @@ class AuditResult:
     source : dict
         The file or folder that ``audit`` read the data from ("source") and the "options" it was read with;
         empty for data that it did not read, or that verified labels replaced in part.
+    support : ndarray of shape (n,), optional
+        Probability of the given labels by evidence that does not include them, by row; only where the
+        noise is not identified.
     """
 
     table: pd.DataFrame
     noise_rate: float
     dataset: NoisyDataset
     predicted: IntArray
+    alternatives: IntArray
     distributions: FloatArray
     estimator: ConfidenceEstimator
     estimator_name: str
@@ -84,9 +95,10 @@ class AuditResult:
     timings: dict[str, float]
     versions: dict[str, str]
     source: dict[str, Any] = field(default_factory=dict)
+    support: FloatArray | None = None
 
     def __repr__(self) -> str:
-        return f"AuditResult({self.n_issues} of {len(self.dataset)} labels flagged, by {self.estimator_name})"
+        return f"AuditResult({self.statement.short}, by {self.estimator_name})"
 
     def _repr_html_(self) -> str:
         from laplaceconfidence.auditing.notebook import audit_html
@@ -98,8 +110,41 @@ class AuditResult:
         """int: how many labels are flagged."""
         return int(self.table["is_label_issue"].sum())
 
+    @cached_property
+    def statement(self) -> AuditStatement:
+        """AuditStatement: expected wrong labels and their bracket, flagged ones, and those to look at first.
+
+        Printing its ``headline`` is the shortest summary of an audit.
+        """
+        diagnostics = fit_diagnostics(self.estimator)
+        rule = FlagRule(self.settings.get("threshold"), self.settings.get("target_precision"))
+        n_labeled = int((self.dataset.labels != MISSING).sum())
+        flagged = self.table["label_score"][self.table["is_label_issue"]]
+        has_none = rule.target_precision is not None and not len(flagged)
+        return AuditStatement(
+            n_labeled=n_labeled,
+            n_missing=len(self.dataset) - n_labeled,
+            noise_rate=diagnostics.noise_rate,
+            bracket=diagnostics.noise_rate_bracket,
+            identified=diagnostics.identified,
+            n_flagged=len(flagged),
+            rule=rule,
+            expected_precision=float(1 - flagged.mean())
+            if len(flagged) and diagnostics.noise_rate is not None
+            else None,
+            reachable_precision=reachable_precision(self.estimator) if has_none else None,
+        )
+
+    @cached_property
+    def first_rows(self) -> IntArray:
+        """ndarray of int: rows of the labels to look at first: the flagged ones, then the others by rank."""
+        labeled = self.table[self.table["label_score"].notna()]
+        return rows_to_look_at(
+            labeled.index.to_numpy(), labeled["is_label_issue"].to_numpy(), self.statement.n_listed
+        )
+
     def suspects(self, n: int = 10) -> pd.DataFrame:
-        """Return the flagged labels with the lowest scores, in few columns.
+        """Return the labels to look at first, in few columns: the flagged ones, then the others by rank.
 
         Parameters
         ----------
@@ -110,11 +155,35 @@ class AuditResult:
         -------
         pandas.DataFrame
             ``id``, ``given_label``, ``predicted_label``, ``predicted_probability`` and ``label_score`` of
-            ``table``, and ``text`` or ``path`` if there is one; numbers are rounded to four decimals.
+            ``table``, ``is_label_issue``, ``alternative_label`` and ``alternative_probability`` if not all of
+            them are flagged, and ``text`` or ``path`` if there is one; numbers are rounded to four decimals.
         """
         columns = ["id", "given_label", "predicted_label", "predicted_probability", "label_score"]
+        listed = self.table.loc[self.first_rows[:n]]
+        if not listed["is_label_issue"].all():
+            columns += ["is_label_issue", "alternative_label", "alternative_probability"]
         columns += [name for name in ("path", "text") if name in self.table]
-        return self.table.loc[self.table["is_label_issue"], columns].head(n).round(4)
+        return listed[columns].round(4)
+
+    def suggestion(self, row: int) -> tuple[int, float]:
+        """Return what is suggested in place of a label that is to be looked at.
+
+        Parameters
+        ----------
+        row : int
+            Row of the sample.
+
+        Returns
+        -------
+        code : int
+            The predicted class, or the best other one if that is the given label.
+        probability : float
+            Its probability.
+        """
+        differs = self.predicted[row] != self.dataset.labels[row]
+        code = self.predicted[row] if differs else self.alternatives[row]
+        column = "predicted_probability" if differs else "alternative_probability"
+        return int(code), float(self.table[column][row])
 
     @cached_property
     def class_summary(self) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""What an audit found, in one sentence, per class, and per pair of classes."""
+"""What an audit found, per class and per pair of classes."""
 
 from __future__ import annotations
 
@@ -9,53 +9,11 @@ import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from laplaceconfidence.auditing.result import AuditResult
-
-
-def headline(
-    n_issues: int, n_labeled: int, *, n_missing: int = 0, expected_precision: float | None = None
-) -> str:
-    """State in a sentence how many labels look wrong.
-
-    Parameters
-    ----------
-    n_issues : int
-        Flagged labels.
-    n_labeled : int
-        All labels.
-    n_missing : int, default=0
-        Samples without a label, which got a suggestion.
-    expected_precision : float, optional
-        Share of the flagged labels that is expected to be wrong.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> headline(9, 90, expected_precision=0.93)
-    '9 of 90 labels (10.0%) look wrong; 93% of these are expected to be wrong.'
-    >>> headline(0, 90, n_missing=1)
-    'None of 90 labels looks wrong. 1 sample without a label got a suggestion.'
-    """
-    labels = counted(n_labeled, "label")
-    if n_issues == 0:
-        sentence = f"None of {labels} looks wrong."
-    else:
-        verb = "looks" if n_issues == 1 else "look"
-        sentence = f"{n_issues:,} of {labels} ({n_issues / n_labeled:.1%}) {verb} wrong"
-        if expected_precision is not None:
-            sentence += f"; {expected_precision:.0%} of these are expected to be wrong"
-        sentence += "."
-    if n_missing:
-        sentence += f" {counted(n_missing, 'sample')} without a label got a suggestion."
-    return sentence
 
 
 def confusion_counts(given: IntArray, other: IntArray, n_classes: int) -> IntArray:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
+from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, sized_row_blocks
 from laplaceconfidence.auditing.diagnostics import EstimatesPrecision
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.validation import check_real, must_be
+from laplaceconfidence.wording import percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +43,66 @@ def most_probable(distributions: FloatArray, given: IntArray) -> IntArray:
     return np.where((given != MISSING) & is_best, given, best)
 
 
+def with_support(distributions: FloatArray, given: IntArray, support: FloatArray) -> FloatArray:
+    """Replace the probability of every given label, and scale the other classes such that rows sum to 1.
+
+    Parameters
+    ----------
+    distributions : ndarray of shape (m, C)
+        Probability of every class.
+    given : ndarray of int of shape (m,)
+        Codes of the given labels, MISSING where there is none.
+    support : ndarray of shape (m,)
+        The new probabilities; rows with NaN or without a label stay as they are.
+
+    Returns
+    -------
+    ndarray of shape (m, C)
+    """
+    result = np.array(distributions, dtype=np.float64)
+    rows = np.flatnonzero((given != MISSING) & ~np.isnan(support))
+    others = result[rows]
+    others[np.arange(len(rows)), given[rows]] = 0
+    rest = others.sum(axis=1)
+    others *= ((1 - support[rows]) / np.where(rest > 0, rest, 1))[:, None]
+    others[np.arange(len(rows)), given[rows]] = np.where(rest > 0, support[rows], 1)
+    result[rows] = others
+    return result
+
+
+def best_alternatives(
+    distributions: FloatArray, given: IntArray, support: FloatArray | None = None
+) -> tuple[IntArray, FloatArray]:
+    """Find the most probable class of every sample other than its given label.
+
+    Parameters
+    ----------
+    distributions : ndarray of shape (n, C)
+        Probability of every class.
+    given : ndarray of int of shape (n,)
+        Codes of the given labels, MISSING where there is none.
+    support : ndarray of shape (n,), optional
+        Probabilities of the given labels by evidence that does not include them, to be used in place of those
+        of ``distributions``.
+
+    Returns
+    -------
+    codes : ndarray of int of shape (n,)
+    probabilities : ndarray of shape (n,)
+    """
+    codes = np.empty(len(given), dtype=np.int64)
+    probabilities = np.empty(len(given), dtype=np.float64)
+    for block in sized_row_blocks(*distributions.shape):
+        part, own = distributions[block], given[block]
+        part = part.astype(np.float64) if support is None else with_support(part, own, support[block])
+        rows = np.arange(len(own))
+        others = part.copy()
+        others[rows[own != MISSING], own[own != MISSING]] = -1
+        codes[block] = others.argmax(axis=1)
+        probabilities[block] = part[rows, codes[block]]
+    return codes, probabilities
+
+
 @dataclass(frozen=True, slots=True)
 class FlagRule:
     """Which labels an audit flags; by default those for which another class is more probable.
@@ -56,6 +117,15 @@ class FlagRule:
 
     threshold: float | None = None
     target_precision: float | None = None
+
+    @property
+    def words(self) -> str:
+        """str: which labels are flagged: "where another class is more probable than the given one"."""
+        if self.target_precision is not None:
+            return f"such that {percent(self.target_precision)} of them are expected to be wrong"
+        if self.threshold is not None:
+            return f"where the score is below {self.threshold:g}"
+        return "where another class is more probable than the given one"
 
     def check(self, estimator: ConfidenceEstimator, name: str) -> None:
         """Raise if the rule cannot be applied to the scores of an estimator.
@@ -117,6 +187,7 @@ def ranked_table(
     distributions: FloatArray,
     scores: FloatArray,
     predicted: IntArray,
+    alternatives: tuple[IntArray, FloatArray],
     flagged: BoolArray,
     more: dict[str, Any],
     in_data: IntArray | None = None,
@@ -136,6 +207,8 @@ def ranked_table(
         Probability that the given label is right.
     predicted : ndarray of shape (n,)
         Codes of the most probable classes.
+    alternatives : tuple of ndarray of shape (n,)
+        Codes and probabilities of the most probable classes other than the given ones.
     flagged : ndarray of shape (n,)
         Which labels are flagged.
     more : dict of str to array
@@ -159,6 +232,8 @@ def ranked_table(
         "predicted_probability": distributions[rows, predicted].astype(np.float64),
         "label_score": scores,
         "is_label_issue": flagged,
+        "alternative_label": _label_column(values, alternatives[0]),
+        "alternative_probability": alternatives[1],
         **more,
     }
     if in_data is not None:

@@ -22,10 +22,15 @@ def notices() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+def one_line(value: object, most: int | None = None) -> str:
+    """A value from a data set as one line without control characters; ``most`` limits what is looked at."""
+    text = "".join(" " if unicodedata.category(c) in _UNSHOWN else c for c in str(value)[:most])
+    return " ".join(text.split())
+
+
 def shown(value: object, most: int = 40) -> Text:
     """A value from a data set as one short line, without markup or control characters taking effect."""
-    text = "".join(" " if unicodedata.category(c) in _UNSHOWN else c for c in str(value)[: 4 * most])
-    text = " ".join(text.split())
+    text = one_line(value, 4 * most)
     return Text(text if len(text) <= most else text[: most - 1] + "…")
 
 

@@ -24,7 +24,7 @@ WORDS = {  # descriptions of stages by name
     "ranking": "Ranking labels",
     "writing": "Writing the results",
 }
-UNSEEN = {"total"}  # stages that only contain others
+UNSEEN = {"total", "learning features"}  # stages that only contain others
 
 
 class ProgressObserver:

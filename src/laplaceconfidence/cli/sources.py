@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from laplaceconfidence.auditing.diagnostics import installed_versions
 from laplaceconfidence.cli.errors import check_torch
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import BadImage, decode_images, has_image_files
@@ -47,6 +50,7 @@ class ImageFeatures:
     dataset: NoisyDataset
     described: dict[str, Any] = field(default_factory=dict)  # for the record of the run
     skipped: list[BadImage] = field(default_factory=list)
+    reused_from: Path | None = None  # the audit that learned them before
 
 
 def features_line(dataset: NoisyDataset, *, are_compared: bool = True) -> str | None:
@@ -69,10 +73,20 @@ def needs_learned_features(dataset: NoisyDataset) -> bool:
 
 
 def learn_features(
-    dataset: NoisyDataset, options: ImageOptions, *, seed: int, n_jobs: int | None
+    dataset: NoisyDataset,
+    options: ImageOptions,
+    *,
+    seed: int,
+    n_jobs: int | None,
+    earlier: Iterable[Path] = (),
 ) -> ImageFeatures:
-    """Decode the images, train a network briefly on the given labels and take its features."""
+    """Decode the images, train a network briefly on the given labels and take its features.
+
+    ``earlier`` are folders of audits: features that one of them learned from the same data with the same
+    settings are used again.
+    """
     check_torch("An audit of images without features")
+    from laplaceconfidence.records.learned_features import data_digest, described_features, earlier_features
     from laplaceconfidence.training.warm_up_features import WarmUp
 
     skipped: list[BadImage] = []
@@ -90,7 +104,7 @@ def learn_features(
         n_workers=available_cores() if has_image_files(dataset) else 0,
         n_jobs=n_jobs,
     )
-    described = {
+    learned_by = {
         "network": warm_up.network,
         "epochs": warm_up.epochs,
         "batch_size": warm_up.batch_size,
@@ -98,5 +112,16 @@ def learn_features(
         "random_state": seed,
         "image_size": options.image_size,
         "skipped_images": [image.path for image in skipped],
+        "data_digest": data_digest(dataset),
+        "versions": {
+            "laplaceconfidence": installed_versions()["laplaceconfidence"],
+            "torch": version("torch"),
+        },
     }
-    return ImageFeatures(dataset.with_features(warm_up.features(dataset)), described, skipped)
+    # The name of a network of the user's own says nothing about its code, which may have changed.
+    known = None if ":" in str(warm_up.network) else earlier_features(earlier, learned_by)
+    found, folder = (warm_up.features(dataset), None) if known is None else known
+    with_features = dataset.with_features(found)
+    assert with_features.features is not None
+    described = described_features(learned_by, with_features.features)
+    return ImageFeatures(with_features, described, skipped, folder)

@@ -20,10 +20,12 @@ import numpy as np
 from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.auditing.diagnostics import fit_diagnostics
 from laplaceconfidence.auditing.result import AuditResult
+from laplaceconfidence.auditing.statement import AuditStatement
+from laplaceconfidence.auditing.table import FlagRule
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import RunFolderError
-from laplaceconfidence.files import write_json
+from laplaceconfidence.files import replacing, write_json
 from laplaceconfidence.parquet_files import write_parquet
 from laplaceconfidence.records.data_archive import write_archive
 from laplaceconfidence.records.evidence_table import evidence_table
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 KIND: Literal["audit"] = "audit"
 FILES = ("issues.csv", "issues.parquet", "evidence.parquet")
 DATA = "data.npz"
+LEARNED_FEATURES = "learned_features.npy"
 ISSUE_COLUMNS = (
     "row",
     "id",
@@ -98,6 +101,14 @@ class AuditRecord:
         Expected share of wrong labels.
     noise_rate_bracket : tuple of float, optional
         Optimistic and pessimistic noise rate, where the estimator reports them.
+    noise_rate_is_estimated : bool, optional
+        Whether the estimator reports the noise rate; otherwise it is 1 - the mean score.
+    noise_is_identified : bool, optional
+        Whether wrong labels can be told from overlapping classes, where the estimator says so.
+    expected_precision : float, optional
+        Share of the flagged labels that is expected to be wrong, where the scores are probabilities.
+    reachable_precision : float, optional
+        The largest target precision that flags any label, where the requested one flagged none.
     n_outliers, n_near_duplicates, n_conflicting_duplicates : int, optional
         None where there were no features.
     n_leaked : int, optional
@@ -135,6 +146,10 @@ class AuditRecord:
     n_issues: int
     noise_rate: float
     noise_rate_bracket: tuple[float, float] | None = None
+    noise_rate_is_estimated: bool | None = None
+    noise_is_identified: bool | None = None
+    expected_precision: float | None = None
+    reachable_precision: float | None = None
     n_outliers: int | None = None
     n_near_duplicates: int | None = None
     n_conflicting_duplicates: int | None = None
@@ -149,6 +164,24 @@ class AuditRecord:
     timings: dict[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     review_sample: tuple[int, ...] = ()
+
+    @property
+    def statement(self) -> AuditStatement:
+        """AuditStatement: expected, flagged and listed labels, as every place that shows them says it."""
+        is_estimated = self.noise_rate_is_estimated
+        if is_estimated is None:  # a run of an earlier version
+            is_estimated = self.noise_rate_bracket is not None
+        return AuditStatement(
+            n_labeled=self.n_labeled,
+            n_missing=self.n_samples - self.n_labeled,
+            noise_rate=self.noise_rate if is_estimated else None,
+            bracket=self.noise_rate_bracket,
+            identified=self.noise_is_identified,
+            n_flagged=self.n_issues,
+            rule=FlagRule(self.settings.get("threshold"), self.settings.get("target_precision")),
+            expected_precision=self.expected_precision,
+            reachable_precision=self.reachable_precision,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +226,7 @@ def write_audit(
     discard_decisions: bool = False,
     keep_data: bool = False,
     review_sample: IntArray | None = None,
+    keep_features: bool = False,
 ) -> AuditRun:
     """Write an audit into a new folder, completely or not at all.
 
@@ -214,6 +248,8 @@ def write_audit(
         Whether the data itself is stored in the folder, for data that cannot be read from anywhere else.
     review_sample : ndarray of int, optional
         Rows drawn at random, which are written as a table to be filled in.
+    keep_features : bool, default=False
+        Whether the features are stored in the folder, for those that a network learned.
 
     Returns
     -------
@@ -227,6 +263,8 @@ def write_audit(
         record = replace(record, review_sample=tuple(review_sample.tolist()))
     if keep_data:
         record = replace(record, files=(*record.files, DATA), source={**record.source, "source": DATA})
+    if keep_features:
+        record = replace(record, files=(*record.files, LEARNED_FEATURES))
     if has_pictures := needs_pictures(result.dataset):
         record = replace(record, files=(*record.files, PICTURES, PICTURE_ROWS))
     with new_run_folder(folder, overwrite=overwrite, discard_decisions=discard_decisions) as temporary:
@@ -241,7 +279,10 @@ def write_audit(
             write_review_sample(temporary, result.table, review_sample)
         if keep_data:
             write_archive(temporary / DATA, result.dataset)
-        write_json(temporary / record_name(KIND), asdict(record))
+        if keep_features:
+            with replacing(temporary / LEARNED_FEATURES) as path:
+                np.save(path, np.asarray(result.dataset.features), allow_pickle=False)
+        write_json(temporary / record_name(KIND), _as_json(record))
     return AuditRun(Path(folder), record)
 
 
@@ -293,6 +334,7 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
     AuditRecord
     """
     dataset, diagnostics = result.dataset, fit_diagnostics(result.estimator)
+    statement = result.statement
     return AuditRecord(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=result.versions,
@@ -316,6 +358,10 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
         n_conflicting_duplicates=_n_flagged(result, "has_conflicting_duplicate"),
         n_leaked=_n_flagged(result, "is_leaked"),
         noise_rate_bracket=diagnostics.noise_rate_bracket,
+        noise_rate_is_estimated=statement.noise_rate is not None,
+        noise_is_identified=statement.identified,
+        expected_precision=statement.expected_precision,
+        reachable_precision=statement.reachable_precision,
         search=diagnostics.search,
         n_neighbors=diagnostics.n_neighbors,
         recall=_plain(diagnostics.recall),
@@ -330,9 +376,15 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
 
 def _by_interest(result: AuditResult, sample: tuple[int, ...]) -> IntArray:
     """Rows in the order in which pictures of them are worth keeping."""
-    table, labels = result.table, result.dataset.labels
-    worst_first = table.index[table["is_label_issue"]].to_numpy()
-    return rows_by_interest(worst_first, sample_first(labels, sample), len(labels), len(sample))
+    labels = result.dataset.labels
+    return rows_by_interest(result.first_rows, sample_first(labels, sample), len(labels), len(sample))
+
+
+def _as_json(record: AuditRecord) -> dict[str, Any]:
+    """The record, and below it the sentences that say what it means."""
+    statement = record.statement
+    sentences = {"headline": statement.headline, **dict(statement.facts)}
+    return {**asdict(record), "statement": sentences}
 
 
 def _n_flagged(result: AuditResult, column: str) -> int | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.auditing.table import best_alternatives
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.identity import are_row_numbers
 from laplaceconfidence.data.labels import MISSING, encodable
@@ -157,6 +158,7 @@ class RefinedRun(AuditRun):
         assert refined is not None
         given, suggested = self._codes("given_label"), self._codes("refined_label")
         values = np.array([*self.record.class_values, None], dtype=object)
+        alternative, alternative_probability = best_alternatives(self._distributions, given)
         columns: dict[str, Any] = {
             "id": encodable(refined["id"].to_numpy()),
             "given_label": values[given],
@@ -164,6 +166,8 @@ class RefinedRun(AuditRun):
             "predicted_probability": self._distributions[np.arange(len(given)), suggested],
             "label_score": np.where(given == MISSING, np.nan, refined["confidence"]),
             "is_label_issue": (given != MISSING) & (given != suggested),
+            "alternative_label": values[alternative],
+            "alternative_probability": alternative_probability,
         }
         dataset = self.dataset
         if dataset is not None and dataset.sources is not None:

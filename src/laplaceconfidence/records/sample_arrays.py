@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.auditing.explain import Position, neighbor_positions
+from laplaceconfidence.auditing.statement import rows_to_look_at
 from laplaceconfidence.auditing.table import LABEL_IN_DATA
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import RunFolderError
@@ -61,6 +62,10 @@ class SampleArrays:
         The most probable labels.
     probability : ndarray of shape (n,)
         Probability of the suggested labels.
+    alternative : ndarray of int of shape (n,)
+        The most probable labels other than the given ones.
+    alternative_probability : ndarray of shape (n,)
+        Probability of these.
     confidence : ndarray of shape (n,)
         Probability that the given label is right, NaN where there is none.
     flagged : ndarray of bool of shape (n,)
@@ -77,6 +82,8 @@ class SampleArrays:
     in_data: IntArray
     suggested: IntArray
     probability: FloatArray
+    alternative: IntArray
+    alternative_probability: FloatArray
     confidence: FloatArray
     flagged: BoolArray
     order: IntArray
@@ -113,13 +120,21 @@ class SampleArrays:
         if column is not None and column in by_row.columns:
             sources = by_row[column].fillna("").astype(object).to_numpy()
         given = _codes(by_row["given_label"], run)
+        suggested = _codes(by_row["predicted_label"], run)
+        probability = by_row["predicted_probability"].to_numpy(dtype=np.float64)
+        alternative, alternative_probability = suggested, probability
+        if "alternative_label" in by_row.columns:  # not in runs of earlier versions
+            alternative = _codes(by_row["alternative_label"], run)
+            alternative_probability = by_row["alternative_probability"].to_numpy(dtype=np.float64)
         return cls(
             run=run,
             ids=by_row["id"].astype(object).to_numpy(),
             given=given,
             in_data=_codes(by_row[LABEL_IN_DATA], run) if LABEL_IN_DATA in by_row.columns else given,
-            suggested=_codes(by_row["predicted_label"], run),
-            probability=by_row["predicted_probability"].to_numpy(dtype=np.float64),
+            suggested=suggested,
+            probability=probability,
+            alternative=alternative,
+            alternative_probability=alternative_probability,
             confidence=by_row["label_score"].to_numpy(dtype=np.float64),
             flagged=by_row["is_label_issue"].to_numpy(dtype=bool),
             order=order,
@@ -146,10 +161,31 @@ class SampleArrays:
         return self.order[self.flagged[self.order]]
 
     @cached_property
-    def expected_precision(self) -> float:
-        """float: share of the flagged labels that is expected to be wrong, by their confidences."""
-        confidences = self.confidence[self.flagged]
-        return float(1 - confidences.mean()) if len(confidences) else float("nan")
+    def first_rows(self) -> IntArray:
+        """ndarray of int: rows of the labels to look at first: the flagged ones, then the others by rank."""
+        labeled = self.order[self.is_labeled[self.order]]
+        return rows_to_look_at(labeled, self.flagged[labeled], self.run.record.statement.n_listed)
+
+    @cached_property
+    def _takes_alternative(self) -> BoolArray:
+        """Labels to look at whose most probable label is the given one, which is no suggestion."""
+        listed = np.zeros(len(self), dtype=bool)
+        listed[self.first_rows] = True
+        return np.asarray(listed & (self.suggested == self.given))
+
+    @cached_property
+    def offered(self) -> IntArray:
+        """ndarray of int of shape (n,): what a reviewer is offered in place of the given label.
+
+        It is the suggested label, but for labels to look at never the given one: then it is the alternative,
+        which nothing accepts without a person.
+        """
+        return np.where(self._takes_alternative, self.alternative, self.suggested)
+
+    @cached_property
+    def offered_probability(self) -> FloatArray:
+        """ndarray of shape (n,): probability of the offered labels."""
+        return np.where(self._takes_alternative, self.alternative_probability, self.probability)
 
     @cached_property
     def random_order(self) -> IntArray:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.arrays import IntArray
-from laplaceconfidence.auditing.summary import confusion_counts, count_classes, count_pairs, headline
+from laplaceconfidence.auditing.statement import VERIFIED_LABELS, AuditStatement
+from laplaceconfidence.auditing.summary import confusion_counts, count_classes, count_pairs
 from laplaceconfidence.data.identity import name_of
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
@@ -15,6 +16,7 @@ from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.records.thumbnails import Thumbnails
 from laplaceconfidence.report.audit_figures import ConfusionMatrix, ScoreHistogram
 from laplaceconfidence.report.drawing import Page
+from laplaceconfidence.wording import shortened_middle, told_apart
 
 SUSPECTS = 48
 NEIGHBORS = 6
@@ -23,6 +25,7 @@ SHORT_TEXT = 280
 LONG_TEXT = 20_000
 MOST_ROWS = 200
 MOST_PAIRS = 20
+LONGEST_ID = 48
 
 
 def audit_page(run: AuditRun) -> Page:
@@ -45,18 +48,25 @@ def audit_page(run: AuditRun) -> Page:
         counts = confusion_counts(samples.given, suggested, len(samples.class_names))
         drawings.append(ConfusionMatrix(counts, samples.class_names).drawing())
     record = run.record
-    suspects = [_suspect(samples, thumbnails, int(row)) for row in samples.suspects[:SUSPECTS]]
+    statement = record.statement
+    listed = samples.first_rows[:SUSPECTS]
+    ids = told_apart([str(id) for id in samples.ids[listed]], LONGEST_ID, shortened_middle)
+    suspects = [
+        {**_suspect(samples, thumbnails, int(row)), "short_id": id}
+        for row, id in zip(listed, ids, strict=True)
+    ]
     content = {
         "record": record,
-        "headline": headline(
-            record.n_issues, record.n_labeled, expected_precision=samples.expected_precision
-        ),
+        "headline": statement.headline,
         "facts": _facts(samples),
-        "flag_rule": _flag_rule(record.settings),
+        "statement": statement,
+        "n_to_verify": VERIFIED_LABELS,
+        "flag_rule": _flag_rule(statement),
         "classes": _classes(samples, suggested)[:MOST_ROWS],
         "n_more_classes": max(0, record.n_classes - MOST_ROWS),
         "pairs": _pairs(samples, suggested)[:MOST_PAIRS],
         "suspects": suspects,
+        "n_listed": len(samples.first_rows),
         "n_suspects": len(samples.suspects),
         "not_shown": thumbnails.not_shown(),
         "settings": sorted(record.settings.items()),
@@ -65,26 +75,17 @@ def audit_page(run: AuditRun) -> Page:
     return Page("audit.html", drawings, content)
 
 
-def _flag_rule(settings: dict[str, Any]) -> str:
-    """Which labels are flagged, in a sentence."""
-    if settings.get("target_precision") is not None:
-        share = settings["target_precision"]
-        return f"The flagged ones were chosen such that {share:.0%} of them are expected to be wrong."
-    if settings.get("threshold") is not None:
-        return f"Those with a confidence below {settings['threshold']:g} are flagged."
-    return "Those for which another class is more probable are flagged."
+def _flag_rule(statement: AuditStatement) -> str:
+    rule = f"Labels are flagged {statement.rule.words}."
+    if statement.is_unidentified:
+        rule += " These confidences are the optimistic end of the range: only their order counts."
+    return rule
 
 
 def _facts(samples: SampleArrays) -> list[tuple[str, str]]:
     record = samples.run.record
-    n_missing = record.n_samples - record.n_labeled
-    facts = [
-        ("samples", f"{record.n_samples:,}"),
-        ("classes", f"{record.n_classes:,}"),
-        ("flagged", f"{record.n_issues:,}"),
-        ("expected noise rate", f"{record.noise_rate:.1%}"),
-    ]
-    if n_missing:
+    facts = [("samples", f"{record.n_samples:,}"), ("classes", f"{record.n_classes:,}")]
+    if n_missing := record.n_samples - record.n_labeled:
         facts.append(("without a label", f"{n_missing:,}"))
     return facts
 
@@ -118,8 +119,8 @@ def _suspect(samples: SampleArrays, thumbnails: Thumbnails, row: int) -> dict[st
         "id": str(samples.ids[row]),
         "name": name_of(str(samples.ids[row]), row),
         "given": samples.name(int(samples.given[row])),
-        "suggested": samples.name(int(samples.suggested[row])),
-        "probability": float(samples.probability[row]),
+        "suggested": samples.name(int(samples.offered[row])),
+        "probability": float(samples.offered_probability[row]),
         "confidence": float(samples.confidence[row]),
         **_look(samples, thumbnails, row, PICTURE),
         "neighbors": [

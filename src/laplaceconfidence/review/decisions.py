@@ -38,7 +38,7 @@ class Decision:
         Name of the reviewer.
     at : str
         Time in UTC, ISO 8601.
-    queue : {"worst", "random", "unlabeled", "bulk"}
+    queue : {"worst", "ranked", "random", "unlabeled", "bulk"}
         Where it was decided.
     """
 
@@ -108,7 +108,7 @@ def new_decision(
         check_integer(label, "label", minimum=0, maximum=len(samples.class_names) - 1)
     elif label is not None:
         raise must_be("label", "left out unless 'verdict' is 'other'", label)
-    given, suggested = int(samples.given[row]), int(samples.suggested[row])
+    given, suggested = int(samples.given[row]), int(samples.offered[row])
     if chosen == "other" and label in (given, suggested):
         chosen = "keep" if label == given else "suggestion"
     if chosen == "suggestion" and suggested == given:
@@ -118,7 +118,7 @@ def new_decision(
     shown = {
         "given": samples.name(given),
         "suggested": samples.name(suggested),
-        "probability": round(float(samples.probability[row]), 6),
+        "probability": round(float(samples.offered_probability[row]), 6),
         "confidence": None if np.isnan(confidence) else round(confidence, 6),
         "neighbors": [neighbor.row for neighbor in samples.neighbors(row, SHOWN_NEIGHBORS)],
     }

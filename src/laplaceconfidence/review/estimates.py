@@ -49,10 +49,19 @@ class ReviewProgress:
         Flagged labels.
     n_suspects_decided : int
         Flagged labels with a decision.
+    n_ranked : int
+        Labels to look at first, flagged or not.
+    n_ranked_decided : int
+        Those of them with a decision.
+    n_left : dict of str to int
+        Samples without a decision by queue.
     by_verdict : dict of str to int
         Decisions per verdict.
     expected_left : float
         Expected number of wrong labels among those that are not settled.
+    most_left : float or None
+        The highest number of wrong labels among those; None unless the noise was not identified and too few
+        samples were drawn at random to calibrate the confidences.
     noise : NoiseEstimate
         Share of wrong labels, from the random sample.
     calibration : LogOddsCalibration or None
@@ -61,8 +70,12 @@ class ReviewProgress:
 
     n_suspects: int
     n_suspects_decided: int
+    n_ranked: int
+    n_ranked_decided: int
+    n_left: dict[str, int]
     by_verdict: dict[str, int]
     expected_left: float
+    most_left: float | None
     noise: NoiseEstimate
     calibration: LogOddsCalibration | None
 

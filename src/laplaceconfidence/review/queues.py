@@ -9,11 +9,12 @@ from typing import Any, Literal
 import numpy as np
 
 from laplaceconfidence.arrays import BoolArray, IntArray
+from laplaceconfidence.auditing.statement import VERIFIED_LABELS
 from laplaceconfidence.auditing.summary import count_pairs
 from laplaceconfidence.data.identity import name_of
 from laplaceconfidence.records.sample_arrays import SampleArrays
 
-QueueName = Literal["worst", "random", "unlabeled"]
+QueueName = Literal["worst", "ranked", "random", "unlabeled"]
 Show = Literal["undecided", "decided", "all"]
 SEARCHED_CHARACTERS = 2_000  # of every text, from its beginning
 
@@ -24,7 +25,7 @@ class QueueFilter:
 
     Parameters
     ----------
-    view : {"worst", "random", "unlabeled"}, default="worst"
+    view : {"worst", "ranked", "random", "unlabeled"}, default="worst"
         The queue.
     given, suggested : int, optional
         Only samples with these labels (codes).
@@ -42,7 +43,7 @@ class QueueFilter:
 
 
 class Queues:
-    """The suspects worst first, all labels in random order, and the samples without a label.
+    """Flagged labels worst first, labels to look at by rank, all in random order, and unlabeled samples.
 
     Parameters
     ----------
@@ -56,6 +57,7 @@ class Queues:
         surest_first = np.argsort(-samples.probability[missing], kind="stable")
         self.rows_of: dict[QueueName, IntArray] = {
             "worst": samples.suspects,
+            "ranked": samples.first_rows,
             "random": samples.random_order,
             "unlabeled": missing[surest_first],
         }
@@ -100,7 +102,7 @@ class Queues:
         if filter.given is not None:
             rows = rows[self._samples.given[rows] == filter.given]
         if filter.suggested is not None:
-            rows = rows[self._samples.suggested[rows] == filter.suggested]
+            rows = rows[self._samples.offered[rows] == filter.suggested]
         if filter.search.strip():
             rows = rows[self._found(filter.search.strip().casefold())[rows]]
         return rows
@@ -144,7 +146,7 @@ class Queues:
 
         Parameters
         ----------
-        view : {"worst", "random", "unlabeled"}
+        view : {"worst", "ranked", "random", "unlabeled"}
             The queue.
         is_decided : ndarray of bool of shape (n,)
             Which samples have a decision.
@@ -157,7 +159,7 @@ class Queues:
             (given, suggested, count, count of undecided ones), the most frequent pair first.
         """
         rows = self.rows_of[view]
-        given, suggested = self._samples.given[rows], self._samples.suggested[rows]
+        given, suggested = self._samples.given[rows], self._samples.offered[rows]
         n_classes = len(self._samples.class_names)
         undecided = ~is_decided[rows]
         left = {
@@ -165,6 +167,25 @@ class Queues:
         }
         pairs = count_pairs(given, suggested, n_classes)[:most]
         return [(old, new, n, left.get((old, new), 0)) for old, new, n in pairs]
+
+    def n_left(self, is_decided: BoolArray) -> dict[QueueName, int]:
+        """Count the samples of every queue that are left to decide on.
+
+        Of the random queue, which holds every label, only the first ones count: those that the audit drew, or
+        as many as calibrate the confidences.
+
+        Parameters
+        ----------
+        is_decided : ndarray of bool of shape (n,)
+            Which samples have a decision.
+
+        Returns
+        -------
+        dict of str to int
+        """
+        n_drawn = len(self._samples.run.record.review_sample) or VERIFIED_LABELS
+        rows_of = {**self.rows_of, "random": self.rows_of["random"][:n_drawn]}
+        return {name: int((~is_decided[rows]).sum()) for name, rows in rows_of.items()}
 
     def _search(self, text: str) -> BoolArray:
         """Rows whose id, number ("row 17", where the id is a digest), text or path contains ``text``."""

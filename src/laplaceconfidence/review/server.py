@@ -133,8 +133,10 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
         if thumbnails.are_pictures:
             prefetcher.prefetch(rows[:PICTURES_AHEAD].tolist())
 
+    views = _views(session)
+
     # Load tables and pictures before the first request, so that the reviewer does not wait for them.
-    prefetch(samples.suspects)
+    prefetch(session.queues.rows_of[views[0][0]])
     describer.sample(0, None)
 
     def shown(filter: QueueFilter, row: int | None) -> dict[str, Any]:
@@ -157,8 +159,8 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
         record = samples.run.record
         html = templates.get_template("page.html").render(
             folder=samples.run.folder.absolute().name,
-            record=record,
-            n_unlabeled=int((~samples.is_labeled).sum()),
+            statement=record.statement,
+            views=views,
         )
         return HTMLResponse(html, headers={"Cache-Control": "no-store"})
 
@@ -264,6 +266,23 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
         return Response(found.content, media_type=found.media_type, headers=headers)
 
     return Guard(app, access)
+
+
+def _views(session: ReviewSession) -> list[tuple[QueueName, str]]:
+    """The queues that have samples, with their names on the page, the recommended one first."""
+    rows_of = session.queues.rows_of
+    names: dict[QueueName, str] = {
+        "worst": "Suspects",
+        "ranked": "By rank",
+        "random": "Random sample",
+        "unlabeled": "Unlabeled",
+    }
+    order = list(names)
+    if len(rows_of["ranked"]) == len(rows_of["worst"]):
+        order.remove("ranked")  # all of them are flagged
+    if session.samples.run.record.statement.verifying is not None:
+        order.insert(0, order.pop(order.index("random")))
+    return [(name, names[name]) for name in order if name == "random" or len(rows_of[name])]
 
 
 def _report_errors(app: FastAPI, describer: Describer, session: ReviewSession) -> None:

@@ -280,8 +280,12 @@ class ReviewSession:
             return ReviewProgress(
                 n_suspects=len(samples.suspects),
                 n_suspects_decided=int(self._is_decided[samples.suspects].sum()),
+                n_ranked=len(samples.first_rows),
+                n_ranked_decided=int(self._is_decided[samples.first_rows].sum()),
+                n_left={str(name): n for name, n in self.queues.n_left(self._is_decided).items()},
                 by_verdict={str(verdict): int(n) for verdict, n in zip(VERDICTS, counts, strict=True)},
                 expected_left=float(self._error_probability[unsettled].sum()),
+                most_left=self._most_left(int(unsettled.sum())),
                 noise=noise_estimate(sample.wrong),
                 calibration=self._calibration,
             )
@@ -310,6 +314,13 @@ class ReviewSession:
         self._sample_seen = seen
         self._calibration = calibration_from(sample, stored)
         self._error_probability = 1 - (stored if self._calibration is None else self._calibration(stored))
+
+    def _most_left(self, n_unsettled: int) -> float | None:
+        """Wrong labels left at the upper end of the bracket, where the confidences are only its lower end."""
+        statement = self.samples.run.record.statement
+        if not statement.is_unidentified or self._calibration is not None:
+            return None
+        return float(np.clip(statement.n_at_most - np.nansum(self._is_wrong), 0, n_unsettled))
 
     def _version(self, row: int) -> int:
         known = self._decisions.get(row)

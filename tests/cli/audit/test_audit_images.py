@@ -90,3 +90,41 @@ def test_without_torch_it_says_what_to_install(
     assert done.exit_code == 2
     assert "An audit of images without features needs torch" in done.stderr
     assert "pip install 'laplaceconfidence[train]'" in done.stderr
+
+
+def test_learning_the_features_is_counted_and_done_once(run: Any, photos: Path, tmp_path: Path) -> None:
+    from laplaceconfidence.training.warm_up_features import WarmUp
+
+    trained: list[WarmUp] = []
+    learn = WarmUp.features
+
+    def counted(self: WarmUp, *samples: Any) -> Any:
+        trained.append(self)
+        return learn(self, *samples)
+
+    quick = (*QUICK, "--epochs", "1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WarmUp, "features", counted)
+        first = run("audit", "photos", *quick, "--out", "x")
+        assert first.exit_code == 0, first.stderr
+        timings = read_audit(tmp_path / "x").record.timings
+        assert timings["total"] > timings["learning features"] > 0
+        assert "learned_features.npy" in first.stdout
+        before = (tmp_path / "x" / "issues.csv").read_bytes()
+
+        again = run("audit", "photos", *quick, "--out", "x", "--overwrite")
+        assert again.exit_code == 0, again.stderr
+        assert len(trained) == 1
+        assert "Features not learned again" in again.stderr
+        assert (tmp_path / "x" / "issues.csv").read_bytes() == before
+        assert np.load(tmp_path / "x" / "learned_features.npy").shape == (300, 128)
+
+        run("audit", "photos", *quick, "--seed", "1", "--out", "x", "--overwrite")  # other settings
+        assert len(trained) == 2
+        Image.new("L", (8, 8)).save(next((photos / "digit 0").iterdir()))  # other data
+        run("audit", "photos", *quick, "--seed", "1", "--out", "x", "--overwrite")
+        assert len(trained) == 3
+        damaged = tmp_path / "x" / "learned_features.npy"
+        np.save(damaged, np.load(damaged) + 1)
+        run("audit", "photos", *quick, "--seed", "1", "--out", "x", "--overwrite")
+        assert len(trained) == 4

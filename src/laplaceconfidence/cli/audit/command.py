@@ -234,10 +234,13 @@ def audit(
         real(
             RESULT,
             "Flag as many labels as possible such that this share of them is expected to be wrong, such as "
-            "0.95. Only for estimators with calibrated scores (noise-aware).",
+            "0.95. Only for estimators with calibrated scores (noise-aware). Where that flags nothing, the "
+            "summary says which precision can be reached.",
         ),
     ] = None,
-    suspects: Annotated[int, nonnegative(RESULT, "Number of suspects to show in the summary.")] = 10,
+    suspects: Annotated[
+        int, nonnegative(RESULT, "Number of labels to show in the summary: flagged ones first, then by rank.")
+    ] = 10,
     sample_for_review: Annotated[
         int | None,
         whole(
@@ -277,23 +280,29 @@ def audit(
 ) -> None:
     """Find labels that are probably wrong.
 
-    Ranks the labels of SOURCE from least to most trustworthy, flags those that are probably wrong, prints a
-    summary and writes the results into a folder. Look at them with [cyan]laplaceconfidence report[/cyan],
-    decide label by label with [cyan]laplaceconfidence review[/cyan], and write the corrected data set with
-    [cyan]laplaceconfidence export[/cyan].
+    Ranks the labels of SOURCE from least to most trustworthy, estimates how many are wrong, flags those that
+    probably are, prints a summary and writes the results into a folder. Look at them with
+    [cyan]laplaceconfidence report[/cyan], decide label by label with [cyan]laplaceconfidence review[/cyan],
+    and write the corrected data set with [cyan]laplaceconfidence export[/cyan].
 
     The folder appears only when it is complete. It holds issues.csv and issues.parquet (one row per sample,
     worst first: the given label, its score, which is the probability that it is right, the predicted label
-    with its probability, the flag, and whether the sample is an outlier, a near-duplicate or leaked),
-    evidence.parquet (the most probable classes and the neighbors of every sample) and audit.json (settings,
-    versions, source, timings, notes).
+    with its probability, the flag, the most probable class other than the given one, and whether the sample
+    is an outlier, a near-duplicate or leaked), evidence.parquet (the most probable classes and the neighbors
+    of every sample) and audit.json (what was found, settings, versions, source, timings, notes).
+
+    Where wrong labels cannot be told from overlapping classes, only a range is known for their number. The
+    labels are then listed by rank, flagged or not, and the summary prints the commands for verifying a random
+    sample, which settles it.
 
     An option that does not apply to this kind of source, or that the chosen estimator does not have, is
     refused and never ignored.
 
     Images without features: a network is first trained on them briefly, with the labels as they are, because
     it learns what the classes have in common before it memorizes single wrong labels. The graph is built from
-    its features. This needs torch: pip install 'laplaceconfidence\\[train]'.
+    its features, which are kept in the folder: an audit of the same data with the same options that replaces
+    the folder, or uses its decisions or its verified sample, does not learn them again. This needs torch: pip
+    install 'laplaceconfidence\\[train]'.
 
     Verified labels: --sample-for-review draws labels at random. Write the right label of each into the column
     verified_label, even where the given one is right, leave it empty only where you are not sure, and audit

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.auditing.issues import audit as find_issues
+from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.verified import draw_for_review
-from laplaceconfidence.cli.audit.summary import show_next_steps, show_skipped, show_summary
+from laplaceconfidence.cli.audit.summary import show_next_steps, show_reused, show_skipped, show_summary
 from laplaceconfidence.cli.audit.verified import check_can_learn, verified_labels
 from laplaceconfidence.cli.progress import showing_progress
 from laplaceconfidence.cli.sources import (
@@ -24,9 +25,12 @@ from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.data.source_paths import full_path, with_full_paths
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 from laplaceconfidence.records import write_audit
+from laplaceconfidence.records.learned_features import LEARNED_BY
 from laplaceconfidence.records.run_folder import reserved_place
-from laplaceconfidence.stages import stage
+from laplaceconfidence.stages import StageTimer, observing, stage
 from laplaceconfidence.validation import must_be
+
+LEARNING = "learning features"  # the stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +76,14 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             verified = verified_labels(
                 dataset, request.audited, request.decisions, id_column=request.read_options.get("id")
             )
-        learned = ImageFeatures(dataset)
+        learned, timer = ImageFeatures(dataset), StageTimer()
         if request.pred_probs is None and request.knn_graph is None and needs_learned_features(dataset):
-            learned = learn_features(dataset, request.image_options, seed=request.seed, n_jobs=request.n_jobs)
+            earlier = [folder, *([] if request.decisions is None else [request.decisions])]
+            earlier += [table.absolute().parent for table in request.audited]
+            with observing(timer), stage(LEARNING):
+                learned = learn_features(
+                    dataset, request.image_options, seed=request.seed, n_jobs=request.n_jobs, earlier=earlier
+                )
         else:
             request.image_options.refuse()
         known = verified.by_row(learned.dataset)
@@ -97,20 +106,25 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             random_state=request.seed,
             **request.settings,
         )
+        if LEARNING in timer.seconds:
+            result = _with_learning(result, timer.seconds[LEARNING])
         with stage("writing"):
             run = write_audit(
                 result,
                 folder,
                 source=_described(request)
                 | verified.described
-                | ({"features_learned_by": learned.described} if learned.described else {}),
+                | ({LEARNED_BY: learned.described} if learned.described else {}),
                 warnings=tuple(warnings),
                 **replacing,
                 review_sample=sample,
+                keep_features=bool(learned.described),
             )
+    show_reused(learned.reused_from)
     show_skipped(learned.skipped)
     used = None if known is None else verified.effect(known, learned.dataset, result.estimator)
-    show_summary(result, run, n_suspects=request.n_suspects, verified=used)
+    command = command_words(request)
+    show_summary(result, run, n_suspects=request.n_suspects, verified=used, command=command)
     if sample is not None:
         show_next_steps(run)
 
@@ -156,6 +170,39 @@ def load_graph(path: Path) -> Any:
     except (ValueError, TypeError) as error:
         raise DataFormatError(f"{path} is not a valid CSR graph ({error}). Write it again.") from error
     return graph
+
+
+def command_words(request: AuditRequest) -> tuple[str, ...]:
+    """The words of the command for the same audit, without those about its folder and its summary."""
+    options = dict(request.read_options)
+    features = options.pop("features", None)
+    given: list[tuple[str, Any]] = [
+        *options.items(),
+        *(("features", name) for name in ([features] if isinstance(features, str) else features or ())),
+        ("test", request.test),
+        *((f"test_{name}", value) for name, value in request.test_options.items()),
+        ("pred_probs", request.pred_probs),
+        ("knn_graph", request.knn_graph),
+        *(("audited", table) for table in request.audited),
+        ("decisions", request.decisions),
+        ("estimator", request.estimator),
+        *request.settings.items(),
+        ("seed", request.seed or None),
+        *asdict(request.image_options).items(),
+        ("threshold", request.threshold),
+        ("target_precision", request.target_precision),
+    ]
+    words = ["audit", request.source]
+    for name, value in given:
+        if value is not None and value is not False:
+            words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    return tuple(words)
+
+
+def _with_learning(result: AuditResult, seconds: float) -> AuditResult:
+    """Count the time in which a network learned the features."""
+    timings = {LEARNING: seconds, **result.timings, "total": result.timings["total"] + seconds}
+    return replace(result, timings=timings)
 
 
 def _described(request: AuditRequest) -> dict[str, Any]:

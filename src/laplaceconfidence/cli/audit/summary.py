@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -10,32 +12,44 @@ from rich.table import Table
 from rich.text import Text
 
 from laplaceconfidence.auditing.result import AuditResult
-from laplaceconfidence.auditing.summary import headline
+from laplaceconfidence.auditing.statement import VERIFIED_LABELS, AuditStatement
 from laplaceconfidence.auditing.verified_tables import VERIFIED_LABEL
-from laplaceconfidence.cli.console import notices, output, plain_table, shown
+from laplaceconfidence.cli.console import notices, one_line, output, plain_table, shown
 from laplaceconfidence.cli.sources import features_line
 from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
 from laplaceconfidence.data.identity import is_digest
 from laplaceconfidence.data.image_files import BadImage
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records import AuditRun
+from laplaceconfidence.records.audit_run import LEARNED_FEATURES
 from laplaceconfidence.records.review_sample import REVIEW_SAMPLE
-from laplaceconfidence.wording import counted
+from laplaceconfidence.wording import counted, shortened_left, shortened_middle, told_apart
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_ROWS = 5
 MOST_SKIPPED = 10
 
 
-def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int, verified: str | None = None) -> None:
-    """Headline, worst classes, most confused pairs, first suspects, and where the files are.
+def show_summary(
+    result: AuditResult,
+    run: AuditRun,
+    *,
+    n_suspects: int,
+    verified: str | None = None,
+    command: tuple[str, ...] = (),
+) -> None:
+    """Headline, estimate, flags, worst classes, most confused pairs, first labels, and where the files are.
 
-    ``verified`` is the sentence about verified labels.
+    ``verified`` is the sentence about verified labels, ``command`` the words of the command, so that a
+    command that goes on from it can be copied.
     """
     console = output()
     console.print()
-    n_labeled = int((result.dataset.labels != MISSING).sum())
-    n_missing = len(result.dataset) - n_labeled
-    console.print(Text(headline(result.n_issues, n_labeled, n_missing=n_missing), style="bold"))
+    statement = result.statement
+    console.print(Text(statement.headline, style="bold"))
+    console.print(_facts_table(statement))
     console.print(Text(_background(result, run), style="dim"))
     if (line := features_line(result.dataset)) is not None:
         console.print(line, style="dim", markup=False, soft_wrap=True)
@@ -45,13 +59,21 @@ def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int, verifie
         console.print(comparison)
     if (found := _data_issues(result)) is not None:
         console.print(found)
-    if result.n_issues:
-        tables = [_class_table(result)]
-        tables += [_pair_table(result)] * (len(result.confused_pairs) > 0)
-        tables += [_suspect_table(result, n_suspects)] * (n_suspects > 0)
-        for table in tables:
-            console.print()
-            console.print(table)
+    if statement.verifying is not None:
+        console.print()
+        console.print(Text(statement.verifying, style="bold"))
+        if run.record.review_sample:
+            console.print("A random sample was drawn; how to verify it is at the end.")
+        else:
+            _show_how_to_verify(console, run, command)
+    tables = [_class_table(result)] * (result.n_issues > 0)
+    tables += [_pair_table(result)] * (len(result.confused_pairs) > 0)
+    tables += [_suspect_table(result, n_suspects, console.width)] * (
+        min(n_suspects, len(result.first_rows)) > 0
+    )
+    for table in tables:
+        console.print()
+        console.print(table)
     console.print()
     show_files(console, run)
 
@@ -65,6 +87,13 @@ def show_skipped(skipped: list[BadImage]) -> None:
             console.print(f"  {image.path}", markup=False, soft_wrap=True)
         if len(skipped) > MOST_SKIPPED:
             console.print(f"  ... and {len(skipped) - MOST_SKIPPED:,} more, all listed in audit.json")
+
+
+def show_reused(folder: Path | None) -> None:
+    """Say that the features of an earlier audit were used again."""
+    if folder is not None:
+        text = f"Features not learned again: those in {folder} are of the same data and settings."
+        notices().print(Text(text), soft_wrap=True)
 
 
 def show_next_steps(run: AuditRun) -> None:
@@ -92,6 +121,37 @@ def show_next_steps(run: AuditRun) -> None:
         console.print(Text(line, style=style), soft_wrap=True)
 
 
+def _facts_table(statement: AuditStatement) -> Table:
+    """Expected, flagged and listed labels, one below the other."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in statement.facts:
+        table.add_row(f"{name}:", Text(text))
+    return table
+
+
+def _show_how_to_verify(console: Console, run: AuditRun, command: tuple[str, ...]) -> None:
+    """The commands for drawing a random sample and for auditing again with what a person found."""
+    again = shlex.join(["laplaceconfidence", *command])
+    folder = shlex.quote(str(run.folder))
+    verified = shlex.quote(f"{run.folder}-verified")
+    table = shlex.quote(str(run.folder / REVIEW_SAMPLE))
+    lines = [
+        (f"  {again} --sample-for-review {VERIFIED_LABELS} --out {folder} --overwrite", "cyan"),
+        (f"Fill in {VERIFIED_LABEL} in {table}, and audit again:", ""),
+        (f"  {again} --audited {table} --out {verified}", "cyan"),
+    ]
+    if "--decisions" not in command:  # which takes those of one review only
+        lines += [
+            ("Or decide in the browser, which shows a random sample first, and audit again:", ""),
+            (f"  laplaceconfidence review {folder}", "cyan"),
+            (f"  {again} --decisions {folder} --out {verified}", "cyan"),
+        ]
+    for line, style in lines:
+        console.print(Text(line, style=style), soft_wrap=style == "cyan")
+
+
 def _data_issues(result: AuditResult) -> str | None:
     """Outliers, near-duplicates and leaks in one sentence; ``None`` where they were not looked for."""
     table = result.table
@@ -115,28 +175,20 @@ def show_files(console: Console, run: AuditRun) -> None:
         ("issues.csv", "every sample, the least trustworthy label first"),
         ("issues.parquet", "the same table"),
         ("evidence.parquet", "top classes and neighbors of every sample"),
-        ("audit.json", "settings, versions, timings"),
+        ("audit.json", "what was found, settings, versions, timings"),
     ]
+    if LEARNED_FEATURES in run.record.files:
+        files.append((LEARNED_FEATURES, "what the network learned; used again by audits of the same data"))
     if run.record.review_sample:
         files.append((REVIEW_SAMPLE, "labels drawn at random for you to verify"))
     for name, meaning in files:
-        console.print(f"  [bold]{name:<17}[/bold] {meaning}")
+        console.print(f"  [bold]{name:<20}[/bold] {meaning}")
 
 
 def _background(result: AuditResult, run: AuditRun) -> str:
-    threshold = result.settings["threshold"]
-    rule = (
-        "flagged where another class is more probable than the given one"
-        if threshold is None
-        else f"flagged where the score is below {threshold:g}"
-    )
     timings = result.timings
     slowest = max((name for name in timings if name != "total"), key=lambda name: timings[name])
-    parts = [
-        f"Estimator: {result.estimator_name!r}; labels are {rule}",
-        f"expected share of wrong labels: {result.noise_rate:.1%}",
-        f"{timings['total']:.1f} s, most of it {slowest}",
-    ]
+    parts = [f"Estimator: {result.estimator_name!r}", f"{timings['total']:.1f} s, most of it {slowest}"]
     if run.record.search == "ivf" and run.record.recall is not None:
         parts.append(f"the approximate search found {run.record.recall:.1%} of the neighbors")
     return "; ".join(parts) + "."
@@ -165,7 +217,7 @@ def _against_truth(result: AuditResult) -> str | None:
 
 def _class_table(result: AuditResult) -> Table:
     name_of = dict(zip(result.class_summary["label"], result.class_summary["name"], strict=True))
-    table = plain_table("Worst classes", "class", "labels:", "look wrong:", "share:", "usual suggestion")
+    table = plain_table("Worst classes", "class", "labels:", "flagged:", "share:", "usual suggestion")
     for row in result.class_summary.head(MOST_ROWS).to_dict("records"):
         if row["n_issues"]:
             table.add_row(
@@ -193,32 +245,55 @@ def _pair_table(result: AuditResult) -> Table:
     return table
 
 
-def _suspect_table(result: AuditResult, n_suspects: int) -> Table:
+def _suspect_table(result: AuditResult, n_suspects: int, width: int) -> Table:
     names = result.dataset.class_names
-    look_at = next((column for column in ("text", "path") if column in result.table.columns), None)
+    listed = result.table.loc[result.first_rows[:n_suspects]]
+    ids = [one_line(id) for id in listed["id"]]
+    look_at = next((column for column in ("text", "path") if column in listed), None)
+    if look_at == "path" and all(
+        str(p).endswith(str(i)) for p, i in zip(listed["path"], listed["id"], strict=True)
+    ):
+        look_at = None  # the id says the same in fewer words
     neighborhood = result.neighborhood
-    flagged = result.table[result.table["is_label_issue"]].head(n_suspects)
-    has_digests = any(is_digest(id) for id in flagged["id"])
-    headings = [*["row:"] * has_digests, "id", "given", "probably", "probability:", "score:"]
+    has_digests = any(map(is_digest, ids))
+    headings = [*["row:"] * has_digests, "id", "given", "suggested", "probability:", "score:"]
+    is_mixed = listed["is_label_issue"].nunique() > 1
+    headings += ["flagged"] * is_mixed
     headings += ["neighbors that agree"] * (neighborhood is not None) + ([look_at] if look_at else [])
-    table = plain_table("First suspects", *headings)
-    for row, sample in zip(flagged.index, flagged.to_dict("records"), strict=True):
+    table = plain_table("To look at first", *headings)
+    for column in table.columns[: 5 + has_digests]:
+        column.no_wrap = True
+    table.columns[-1].overflow = "fold"  # a path that is cut to the width of the terminal may tell nothing
+    short_ids = told_apart(ids, max(16, width // 5), shortened_middle)
+    looks = _looks(listed, look_at, max(48, width // 3))
+    for place, (row, sample) in enumerate(zip(listed.index, listed.to_dict("records"), strict=True)):
+        code, probability = result.suggestion(int(row))
         cells: list[Any] = [
             *[str(row)] * has_digests,
-            shown(sample["id"], 24),
+            Text(short_ids[place]),
             shown(names[result.dataset.labels[row]], 24),
-            shown(names[result.predicted[row]], 24),
-            f"{sample['predicted_probability']:.2f}",
+            shown(names[code], 24),
+            f"{probability:.2f}",
             _score(sample["label_score"]),
         ]
+        cells += ["yes" if sample["is_label_issue"] else ""] * is_mixed
         if neighborhood is not None:
             neighbors = neighborhood.of(int(row)).rows
-            n_agree = int(np.sum(result.dataset.labels[neighbors] == result.predicted[row]))
+            n_agree = int(np.sum(result.dataset.labels[neighbors] == code))
             cells.append(f"{n_agree} of {len(neighbors)}")
         if look_at is not None:
-            cells.append(shown(sample[look_at], 48))
+            cells.append(Text(looks[place]))
         table.add_row(*cells)
     return table
+
+
+def _looks(listed: pd.DataFrame, look_at: str | None, most: int) -> list[str]:
+    """The texts from their beginning, or the paths from their end."""
+    if look_at is None:
+        return []
+    if look_at == "text":
+        return [shown(text, most).plain for text in listed["text"]]
+    return told_apart([one_line(path) for path in listed["path"]], most, shortened_left)
 
 
 def _score(score: float) -> str:

@@ -143,6 +143,7 @@ def _show(outcome: DemoOutcome) -> None:
         f"them a wrong label ({n_wrong / n:.0%}). The audit knows neither how many nor which.\n"
     )
     console.print(
+        f"It estimates {outcome.result.statement.expected} to be wrong.\n"
         f"It found [bold]{outcome.n_found} of the {n_wrong} wrong labels[/bold], and {ours.precision:.0%} of "
         "the labels it flagged are really wrong. Accepting all its suggestions brings the number of wrong "
         f"labels down from {n_wrong} to [bold]{outcome.n_wrong_after}[/bold].\n"

@@ -43,7 +43,8 @@ def review(
     """Decide label by label in the browser.
 
     Opens a local page with the suspects, worst first: the flagged labels of an audit, or those that a
-    training run refined. Every decision is on disk, in
+    training run refined. Further queues hold labels that are not flagged, by rank, and a random sample, which
+    comes first where only a range is known for the number of wrong labels. Every decision is on disk, in
     RUN/decisions.sqlite, before the page confirms it: stop with Ctrl+C at any time and continue later. Then
     write the corrected data set with [cyan]laplaceconfidence export RUN[/cyan]. It needs the extra review:
     pip install 'laplaceconfidence\\[review]'.

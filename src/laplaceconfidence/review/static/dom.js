@@ -32,6 +32,9 @@ export const label = (name) => (name === null ? "no label" : name);
 // A class name within a sentence, isolated so that right-to-left names do not reorder the words around it.
 export const quoted = (name) => `\u2068${label(name)}\u2069`;
 
+// The beginning and the end of a long id, which is shown completely where the pointer rests on it.
+export const shortened = (text, most = 60) => (text.length <= most ? text : `${text.slice(0, most / 2 - 1)}…${text.slice(-most / 2)}`);
+
 let hiding = 0;
 export function toast(text, bad = false) {
   const box = byId("toast");
@@ -43,7 +46,7 @@ export function toast(text, bad = false) {
 
 export function look(sample, size) {
   if (sample.text !== null) return element("div", { class: "words" }, sample.text || "(empty text)");
-  if (!sample.picture) return element("div", { class: "look" }, element("div", { class: "lost" }, `sample ${sample.name}`));
+  if (!sample.picture) return element("div", { class: "look" }, element("div", { class: "lost", title: sample.id }, `sample ${shortened(sample.name)}`));
   const image = element("img", {
     class: "picture", src: `/picture/${size}/${sample.row}`, loading: size === "tile" ? "lazy" : null,
     alt: `picture of sample ${sample.name}, labeled ${label(sample.given)}`,

@@ -9,7 +9,7 @@ import { OUTCOMES, showSample } from "./sample.js";
 import { recall, remember, state, who } from "./state.js";
 
 const VERDICT_KEYS = { k: "keep", s: "suggestion", u: "unsure", n: "none" };
-const actions = { decide, decideMany, open, turn: showPage, chooseOther: () => chooseOther(decide) };
+const actions = { decide, decideMany, open, switchView, turn: showPage, chooseOther: () => chooseOther(decide) };
 
 // One request at a time, so that a key held down does not decide on samples that were not shown yet.
 async function alone(work) {
@@ -52,7 +52,7 @@ async function loadGrid() {
   const answer = await post(`/api/grid?page=${state.page}`, state.queue);
   showProgress(answer.progress);
   if (!showGrid(answer, actions)) {
-    if (state.page > 0) { state.page = 0; await loadGrid(); } else showSample({ sample: null }, actions);
+    if (state.page > 0) { state.page = 0; await loadGrid(); } else showSample({ sample: null, progress: answer.progress }, actions);
   }
 }
 
@@ -143,6 +143,13 @@ function showView(view) {
   }
 }
 
+async function switchView(view) {
+  showView(view);
+  Object.assign(state.queue, { view, given: null, suggested: null });
+  await listPairs();
+  await changed({});
+}
+
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
@@ -191,12 +198,7 @@ async function start() {
   await listPairs();
   document.addEventListener("keydown", onKey);
   for (const button of document.querySelectorAll("#views button")) {
-    button.addEventListener("click", async () => {
-      showView(button.dataset.view);
-      Object.assign(state.queue, { view: button.dataset.view, given: null, suggested: null });
-      await listPairs();
-      await changed({});
-    });
+    button.addEventListener("click", () => switchView(button.dataset.view));
   }
   byId("pair").addEventListener("change", () => {
     const [given, suggested] = byId("pair").value ? byId("pair").value.split(",").map(Number) : [null, null];

@@ -5,24 +5,30 @@ import { byId, element, percent } from "./dom.js";
 const WORDS = { keep: "kept", suggestion: "suggestion accepted", other: "another class", none: "no class fits", unsure: "unsure" };
 
 export function showProgress(progress) {
-  const { n_suspects: n, n_suspects_decided: done } = progress;
+  // Without flagged labels, progress is that of the labels to look at by rank.
+  const flagged = progress.n_suspects > 0;
+  const [n, done] = flagged ? [progress.n_suspects, progress.n_suspects_decided] : [progress.n_ranked, progress.n_ranked_decided];
   byId("bar").setAttribute("aria-valuemax", n);
   byId("bar").setAttribute("aria-valuenow", done);
   byId("bar-fill").style.width = `${n ? (100 * done) / n : 100}%`;
-  byId("decided").textContent = `${done.toLocaleString("en")} of ${n.toLocaleString("en")} suspects decided`;
+  byId("decided").textContent = `${done.toLocaleString("en")} of ${n.toLocaleString("en")} ${flagged ? "suspects" : "labels by rank"} decided`;
   byId("verdicts").replaceChildren(
     ...Object.entries(WORDS).flatMap(([verdict, words]) => [
       element("dt", {}, words), element("dd", { "data-verdict": verdict }, progress.by_verdict[verdict].toLocaleString("en")),
     ]),
   );
-  byId("left").textContent = `about ${Math.round(progress.expected_left).toLocaleString("en")}`;
-  byId("left-note").textContent = progress.calibrated
+  const rounded = (number) => Math.round(number).toLocaleString("en");
+  const unclear = progress.most_left !== null;
+  byId("left").textContent = unclear ? `${rounded(Math.min(progress.expected_left, progress.most_left))} to ${rounded(progress.most_left)}` : `about ${rounded(progress.expected_left)}`;
+  byId("left-note").textContent = unclear
+    ? "wrong labels among those without a final decision; the random sample tells how many"
+    : progress.calibrated
     ? "wrong labels expected among those without a final decision, from confidences calibrated on the random sample"
     : "wrong labels expected among those without a final decision, from the confidences of the audit";
-  showNoise(progress.random);
+  showNoise(progress.random, progress.n_left.random === 0);
 }
 
-function showNoise(random) {
+function showNoise(random, isDone) {
   const drawn = byId("interval");
   drawn.hidden = random.n === 0;
   if (random.n === 0) {
@@ -38,5 +44,6 @@ function showNoise(random) {
   const more = random.needed - random.n;
   byId("noise-note").textContent =
     `${random.wrong} of ${random.n} labels in the sample are wrong; between ${percent(random.low, 1)} and ${percent(random.high, 1)} of all labels are (95% confidence interval). ` +
-    (more > 0 ? `${more} more ${more === 1 ? "decision is" : "decisions are"} needed to calibrate the confidences.` : "The confidences are calibrated on this sample.");
+    (more > 0 ? `${more} more ${more === 1 ? "decision is" : "decisions are"} needed to calibrate the confidences.` : "The confidences are calibrated on this sample.") +
+    (isDone ? " It is complete: go on with another queue." : "");
 }

@@ -1,17 +1,17 @@
 // One sample at a time.
 
 import { get } from "./api.js";
-import { byId, element, label, look, percent, quoted } from "./dom.js";
+import { byId, element, label, look, percent, quoted, shortened } from "./dom.js";
 import { state } from "./state.js";
 
 export const OUTCOMES = { keep: "Kept", suggestion: "Suggestion accepted", other: "Another class", unsure: "Unsure", none: "No class fits" };
 
-export function showSample(answer, { decide, chooseOther, open }) {
+export function showSample(answer, { decide, chooseOther, open, switchView }) {
   const stage = byId("stage");
   const sample = answer.sample;
   state.sample = sample;
   if (sample === null) {
-    stage.replaceChildren(nothingLeft());
+    stage.replaceChildren(nothingLeft(answer.progress.n_left, switchView));
     return;
   }
   const words = sample.text !== null;
@@ -25,7 +25,7 @@ function where({ sample, position, n_in_queue: n }) {
   const place = position === null ? `${n.toLocaleString("en")} in this queue` : `${position.toLocaleString("en")} of ${n.toLocaleString("en")} in this queue`;
   const confidence = sample.confidence === null ? null : `confidence ${percent(sample.confidence, 1)}`;
   const calibrated = sample.calibrated === null ? null : `calibrated ${percent(sample.calibrated, 1)}`;
-  return element("div", { class: "where" }, element("span", {}, place), element("span", { class: "id" }, `id ${sample.id}`),
+  return element("div", { class: "where" }, element("span", {}, place), element("span", { class: "id", title: sample.id }, `id ${shortened(sample.id)}`),
     sample.name === sample.id ? null : element("span", { class: "row" }, sample.name),
     confidence && element("span", {}, confidence), calibrated && element("span", {}, calibrated));
 }
@@ -56,9 +56,10 @@ function actions(sample, decide, chooseOther) {
   }, text, " ", element("kbd", {}, key));
   const keep = sample.given === null ? "Leave without a label" : `Keep ${quoted(sample.given)}`;
   const agrees = sample.given === sample.suggested;
+  const keepFirst = agrees || sample.top[0]?.name === sample.given;
   return element("div", { class: `actions${agrees ? " agrees" : ""}` },
-    button("keep", "K", keep, () => decide("keep"), agrees),
-    agrees ? null : button("suggestion", "S", `Accept ${quoted(sample.suggested)}`, () => decide("suggestion"), true),
+    button("keep", "K", keep, () => decide("keep"), keepFirst),
+    agrees ? null : button("suggestion", "S", `Accept ${quoted(sample.suggested)}`, () => decide("suggestion"), !keepFirst),
     button("other", "A", "Another class…", chooseOther),
     button("unsure", "U", "Unsure", () => decide("unsure")),
     button("none", "N", "No class fits", () => decide("none")));
@@ -104,11 +105,20 @@ function longText(sample) {
   return element("div", {}, box, more);
 }
 
-function nothingLeft() {
-  const { search, given, show } = state.queue;
-  const filtered = search || given !== null || show === "decided";
-  return element("div", { class: "card done" }, element("h2", {}, filtered ? "Nothing matches these filters." : "All done: nothing is left in this queue."),
-    filtered ? element("p", {}, "Choose all pairs, clear the search, or choose “Show: all”.")
-      : element("p", {}, "Write the corrected labels with ", element("code", {}, `laplaceconfidence export ${document.querySelector(".folder").textContent}`)),
-    filtered ? null : element("p", {}, "“Show: decided” lists your decisions; Z undoes the last one."));
+const viewButtons = () => [...document.querySelectorAll("#views button")];
+
+function nothingLeft(left, switchView) {
+  const { search, given, show, view } = state.queue;
+  if (search || given !== null || show === "decided") {
+    return element("div", { class: "card done" }, element("h2", {}, "Nothing matches these filters."),
+      element("p", {}, "Choose all pairs, clear the search, or choose “Show: all”."));
+  }
+  const name = viewButtons().find((button) => button.dataset.view === view).textContent;
+  const next = viewButtons().find((button) => button.dataset.view !== view && left[button.dataset.view] > 0);
+  const exported = element("p", {}, "Write the corrected labels with ", element("code", {}, `laplaceconfidence export ${document.querySelector(".folder").textContent}`));
+  return element("div", { class: "card done" },
+    element("h2", {}, next ? `“${name}” is done.` : "All done: every queue is."),
+    next && element("p", {}, element("button", { type: "button", class: "primary", id: "next-queue", onclick: () => switchView(next.dataset.view) },
+      `Next: ${next.textContent} (${left[next.dataset.view].toLocaleString("en")} left)`)),
+    exported, element("p", {}, "“Show: decided” lists your decisions; Z undoes the last one."));
 }
