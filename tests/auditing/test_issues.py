@@ -30,6 +30,7 @@ BEYOND_LABELS = [
     "near_duplicate_score",
     "is_near_duplicate_issue",
     "near_duplicate_of",
+    "near_duplicate_of_row",
     "near_duplicate_set",
     "has_conflicting_duplicate",
 ]
