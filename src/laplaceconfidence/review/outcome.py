@@ -64,7 +64,7 @@ def review_outcome(run: AuditRun) -> ReviewOutcome:
     labels = {
         str(ids[decision.row]): None if decision.label is None else values[decision.label]
         for decision in read_decisions(run.folder, run.record)
-        if decision.verdict in SETTLES_LABEL or decision.verdict == "none"
+        if decision.subject == "label" and (decision.verdict in SETTLES_LABEL or decision.verdict == "none")
     }
     at_random = frozenset(str(ids[row]) for row in drawn) & labels.keys()
     return ReviewOutcome(labels, at_random, calibration)

@@ -10,9 +10,11 @@ import numpy as np
 
 from laplaceconfidence.arrays import BoolArray, IntArray
 from laplaceconfidence.auditing.summary import count_pairs
+from laplaceconfidence.records.other_issues import NO_SET, OtherIssues
 from laplaceconfidence.records.sample_arrays import SampleArrays
 
-QueueName = Literal["worst", "random", "unlabeled"]
+QueueName = Literal["worst", "random", "unlabeled", "outliers", "copies", "leaks"]
+OTHER_ISSUES: tuple[QueueName, ...] = ("outliers", "copies", "leaks")
 Show = Literal["undecided", "decided", "all"]
 SEARCHED_CHARACTERS = 2_000  # of every text, from its beginning
 
@@ -23,7 +25,7 @@ class QueueFilter:
 
     Parameters
     ----------
-    view : {"worst", "random", "unlabeled"}, default="worst"
+    view : {"worst", "random", "unlabeled", "outliers", "copies", "leaks"}, default="worst"
         The queue.
     given, suggested : int, optional
         Only samples with these labels (codes).
@@ -41,22 +43,30 @@ class QueueFilter:
 
 
 class Queues:
-    """The suspects worst first, all labels in random order, and the samples without a label.
+    """The suspects worst first, all labels in random order, the samples without a label, and other issues.
+
+    In the queue of copies, the first row of every set stands for the set.
 
     Parameters
     ----------
     samples : SampleArrays
         The samples of the audit.
+    issues : OtherIssues
+        Its outliers, copies and leaks.
     """
 
-    def __init__(self, samples: SampleArrays) -> None:
+    def __init__(self, samples: SampleArrays, issues: OtherIssues) -> None:
         self._samples = samples
+        self._issues = issues
         missing = np.flatnonzero(~samples.is_labeled)
         surest_first = np.argsort(-samples.probability[missing], kind="stable")
         self.rows_of: dict[QueueName, IntArray] = {
             "worst": samples.suspects,
             "random": samples.random_order,
             "unlabeled": missing[surest_first],
+            "outliers": issues.outliers,
+            "copies": np.array([copies.rows[0] for copies in issues.copies], dtype=np.int64),
+            "leaks": issues.leaked,
         }
         self._found = lru_cache(maxsize=32)(self._search)
         self._texts: list[Any] | None = None
@@ -96,13 +106,19 @@ class Queues:
             In the order of the queue.
         """
         rows = self.rows_of[filter.view]
+        if filter.given is None and filter.suggested is None and not filter.search.strip():
+            return rows
+        passes = np.ones(len(self._samples), dtype=bool)
         if filter.given is not None:
-            rows = rows[self._samples.given[rows] == filter.given]
+            passes &= self._samples.given == filter.given
         if filter.suggested is not None:
-            rows = rows[self._samples.suggested[rows] == filter.suggested]
+            passes &= self._samples.suggested == filter.suggested
         if filter.search.strip():
-            rows = rows[self._found(filter.search.strip().casefold())[rows]]
-        return rows
+            passes &= self._found(filter.search.strip().casefold())
+        if filter.view == "copies":  # a set passes if one of its samples does
+            of_sets = np.isin(self._issues.set_of, np.unique(self._issues.set_of[passes]))
+            passes = of_sets & (self._issues.set_of != NO_SET)
+        return rows[passes[rows]]
 
     def step(self, filter: QueueFilter, is_decided: BoolArray, row: int | None, direction: int) -> int | None:
         """Return the next row that passes a filter; after the last one comes the first.
@@ -143,7 +159,7 @@ class Queues:
 
         Parameters
         ----------
-        view : {"worst", "random", "unlabeled"}
+        view : {"worst", "random", "unlabeled", "outliers", "copies", "leaks"}
             The queue.
         is_decided : ndarray of bool of shape (n,)
             Which samples have a decision.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,6 +64,31 @@ def export(
             "probable.",
         ),
     ] = False,
+    copies: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Copies (near-duplicates) that nobody has decided on. keep: all stay. drop-conflicting: "
+            "leave out copies with different labels, except those whose label a person settled. keep-one: "
+            "keep one of every set, preferably one whose label a person settled, then the one with the most "
+            "probable label.",
+        ),
+    ] = "keep",
+    outliers: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Outliers whose label nobody has settled. keep: they stay. drop: leave them out.",
+        ),
+    ] = "keep",
+    leaks: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Samples that are also in the test set (audit --test) and that nobody has decided to keep. "
+            "keep: they stay. drop: leave them out.",
+        ),
+    ] = "keep",
     copy: Annotated[
         bool, typer.Option("--copy", help="Copy images into the folder instead of linking to them.")
     ] = False,
@@ -71,19 +97,25 @@ def export(
 ) -> None:
     """Write the corrected data set.
 
-    The original data is never changed. Next to the export, NAME.trail.csv lists every changed label: the old
-    and the new one, why, the probability, who decided and when.
+    The original data is never changed. Next to the export, NAME.trail.csv lists every changed label and every
+    sample left out: the old and the new label, why, the probability, who decided and when.
 
-    A CSV or Parquet file keeps all other columns as they are. Samples for which a person decided that no
-    class fits are left out. The source must still be where it was, unchanged; if it is gone, ids and labels
-    are written without features.
+    A CSV or Parquet file keeps all other columns as they are. Samples that a person dropped, or that no class
+    fits, are left out; others only with --policy drop, --copies, --outliers and --leaks. The source must
+    still be where it was, unchanged; if it is gone, ids and labels are written without features.
     """
     with report_errors():
         from laplaceconfidence.export import plan_export, write_export
         from laplaceconfidence.records.refined_run import read_suggestions
 
         plan = plan_export(
-            read_suggestions(run), policy=policy, min_probability=min_probability, fill_missing=fill_missing
+            read_suggestions(run),
+            policy=policy,
+            min_probability=min_probability,
+            fill_missing=fill_missing,
+            copies=copies,
+            outliers=outliers,
+            leaks=leaks,
         )
         _show(plan)
         if dry_run:
@@ -96,17 +128,18 @@ def export(
 def _show(plan: ExportPlan) -> None:
     console = output()
     n = len(plan.samples)
-    changes = [counted(plan.count("changed"), "label") + " changed"]
-    changes += [f"{plan.count('filled'):,} filled in"] * (plan.count("filled") > 0)
-    changes += [f"{plan.count('dropped'):,} left out"] * (plan.count("dropped") > 0)
-    console.print(Text(f"{counted(n, 'sample')}: {', '.join(changes)}.", style="bold"))
+    parts = [counted(plan.count("changed"), "label") + " changed"]
+    parts += [f"{plan.count('filled'):,} filled in"] * (plan.count("filled") > 0)
+    parts += [f"{plan.count('dropped'):,} left out"] * (plan.count("dropped") > 0)
+    console.print(Text(f"{counted(n, 'sample')}: {', '.join(parts)}.", style="bold"))
     if plan.n_reviewed == 0:
         run = plan.samples.run.folder
         console.print(f"Nobody has reviewed this run yet: laplaceconfidence review {run}", soft_wrap=True)
     if len(plan.trail):
-        table = plain_table("", "why", "labels:")
-        for why, number in plan.trail["why"].value_counts().items():
-            table.add_row(str(why), f"{number:,}")
+        table = plain_table("", "change", "why", "samples:")
+        changes = Counter(zip(plan.trail["action"], plan.trail["why"], strict=True))
+        for (action, why), number in changes.most_common():
+            table.add_row("left out" if action == "dropped" else str(action), str(why), f"{number:,}")
         console.print(table)
 
 

@@ -32,6 +32,17 @@ export const label = (name) => (name === null ? "no label" : name);
 // A class name within a sentence, isolated so that right-to-left names do not reorder the words around it.
 export const quoted = (name) => `\u2068${label(name)}\u2069`;
 
+export function verdictButton(sample, verdict, key, text, action, primary = false) {
+  return element("button", {
+    type: "button", "data-verdict": verdict, class: `${primary ? "primary" : ""} ${sample.verdict === verdict ? "chosen" : ""}`.trim(), onclick: action,
+  }, text, " ", element("kbd", {}, key));
+}
+
+export function droppedText({ subject, verdict, who }) {
+  const why = { label: verdict === "none" ? "because no class fits" : "when its label was decided on", copies: "as a copy", leaks: "because it is also in the test set" }[subject];
+  return `Left out ${why}, by ${who}.`;
+}
+
 let hiding = 0;
 export function toast(text, bad = false) {
   const box = byId("toast");
@@ -41,11 +52,11 @@ export function toast(text, bad = false) {
   hiding = setTimeout(() => { box.className = ""; }, bad ? 6000 : 1800);
 }
 
-export function look(sample, size) {
+export function look(sample, size, route = "picture") {
   if (sample.text !== null) return element("div", { class: "words" }, sample.text || "(empty text)");
   if (!sample.picture) return element("div", { class: "look" }, element("div", { class: "lost" }, `sample ${sample.id}`));
   const image = element("img", {
-    class: "picture", src: `/picture/${size}/${sample.row}`, loading: size === "tile" ? "lazy" : null,
+    class: "picture", src: `/${route}/${size}/${sample.row}`, loading: size === "tile" ? "lazy" : null,
     alt: `picture of sample ${sample.id}, labeled ${label(sample.given)}`,
   });
   const box = element("div", { class: "look" }, image);

@@ -2,7 +2,8 @@
 
 import { byId, element, percent } from "./dom.js";
 
-const WORDS = { keep: "kept", suggestion: "suggestion accepted", other: "another class", none: "no class fits", unsure: "unsure" };
+const WORDS = { keep: "kept", suggestion: "suggestion accepted", other: "another class", none: "no class fits", unsure: "unsure", drop: "dropped" };
+const ISSUES = { outliers: "outliers decided", copies: "sets of copies decided", leaks: "leaks decided" };
 
 export function showProgress(progress) {
   const { n_suspects: n, n_suspects_decided: done } = progress;
@@ -11,10 +12,15 @@ export function showProgress(progress) {
   byId("bar-fill").style.width = `${n ? (100 * done) / n : 100}%`;
   byId("decided").textContent = `${done.toLocaleString("en")} of ${n.toLocaleString("en")} suspects decided`;
   byId("verdicts").replaceChildren(
-    ...Object.entries(WORDS).flatMap(([verdict, words]) => [
+    ...Object.entries(WORDS).filter(([verdict]) => verdict !== "drop" || progress.by_verdict.drop).flatMap(([verdict, words]) => [
       element("dt", {}, words), element("dd", { "data-verdict": verdict }, progress.by_verdict[verdict].toLocaleString("en")),
     ]),
   );
+  const issues = Object.entries(progress.other_issues);
+  byId("other-issues").hidden = !issues.length;
+  byId("other-counts").replaceChildren(...issues.flatMap(([queue, [decided, n]]) => [
+    element("dt", {}, ISSUES[queue]), element("dd", { "data-queue": queue }, `${decided.toLocaleString("en")} of ${n.toLocaleString("en")}`),
+  ]));
   byId("left").textContent = `about ${Math.round(progress.expected_left).toLocaleString("en")}`;
   byId("left-note").textContent = progress.calibrated
     ? "wrong labels expected among those without a final decision, from confidences calibrated on the random sample"
