@@ -324,7 +324,10 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
 def _by_interest(result: AuditResult, sample: tuple[int, ...]) -> IntArray:
     """Rows in the order in which pictures of them are worth keeping."""
     table, labels = result.table, result.dataset.labels
-    worst_first = table.index[table["is_label_issue"]].to_numpy()
+    columns = ("is_label_issue", "is_near_duplicate_issue", "is_leaked", "is_outlier_issue")
+    worst_first = np.concatenate(
+        [table.index[table[column].astype(bool)].to_numpy() for column in columns if column in table]
+    )
     return rows_by_interest(worst_first, sample_first(labels, sample), len(labels), len(sample))
 
 

@@ -25,11 +25,15 @@ class ReviewOutcome:
         Ids among them that were drawn at random.
     calibration : LogOddsCalibration or None
         Calibration of the confidences, if enough samples were drawn at random.
+    dropped : frozenset of str
+        Ids of samples that reviewers dropped: as copies, as leaks, or for another reason than that no class
+        fits.
     """
 
     labels: dict[str, Any]
     at_random: frozenset[str]
     calibration: LogOddsCalibration | None
+    dropped: frozenset[str]
 
 
 def review_outcome(run: AuditRun) -> ReviewOutcome:
@@ -61,10 +65,12 @@ def review_outcome(run: AuditRun) -> ReviewOutcome:
     finally:
         session.close()
     values = run.record.class_values
+    decisions = read_decisions(run.folder, run.record)
+    dropped = frozenset(str(ids[decision.row]) for decision in decisions if decision.verdict == "drop")
     labels = {
         str(ids[decision.row]): None if decision.label is None else values[decision.label]
-        for decision in read_decisions(run.folder, run.record)
+        for decision in decisions
         if decision.subject == "label" and (decision.verdict in SETTLES_LABEL or decision.verdict == "none")
     }
     at_random = frozenset(str(ids[row]) for row in drawn) & labels.keys()
-    return ReviewOutcome(labels, at_random, calibration)
+    return ReviewOutcome(labels, at_random, calibration, dropped)

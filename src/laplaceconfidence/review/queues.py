@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from laplaceconfidence.records.other_issues import NO_SET, OtherIssues
 from laplaceconfidence.records.sample_arrays import SampleArrays
 
 QueueName = Literal["worst", "random", "unlabeled", "outliers", "copies", "leaks"]
+QUEUES: tuple[QueueName, ...] = get_args(QueueName)
 OTHER_ISSUES: tuple[QueueName, ...] = ("outliers", "copies", "leaks")
 Show = Literal["undecided", "decided", "all"]
 SEARCHED_CHARACTERS = 2_000  # of every text, from its beginning

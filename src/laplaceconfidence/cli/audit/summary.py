@@ -44,6 +44,8 @@ def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int, verifie
         console.print(comparison)
     if (found := _data_issues(result)) is not None:
         console.print(found)
+        for line in _where_to_look(result, run):
+            console.print(line, style="cyan", markup=False, highlight=False, soft_wrap=True)
     if result.n_issues:
         tables = [_class_table(result)]
         tables += [_pair_table(result)] * (len(result.confused_pairs) > 0)
@@ -105,6 +107,14 @@ def _data_issues(result: AuditResult) -> str | None:
     if "is_leaked" in table:
         parts.append(f"{counted(int(table['is_leaked'].sum()), 'sample')} also in the test data")
     return f"Other issues: {', '.join(parts)}."
+
+
+def _where_to_look(result: AuditResult, run: AuditRun) -> list[str]:
+    """The commands that show outliers, near-duplicates and leaks, for those that there are."""
+    flags = {"copies": "is_near_duplicate_issue", "leaks": "is_leaked", "outliers": "is_outlier_issue"}
+    found = [queue for queue, flag in flags.items() if flag in result.table and result.table[flag].any()]
+    lines = [f"  laplaceconfidence review {run.folder} --queue {queue}" for queue in found]
+    return [*lines, f"  laplaceconfidence report {run.folder}"] if found else []
 
 
 def show_files(console: Console, run: AuditRun) -> None:

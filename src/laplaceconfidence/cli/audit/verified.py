@@ -108,6 +108,12 @@ def _decisions(ids: Container[str], folder: Path) -> Verified:
     labels = {id: label for id, label in outcome.labels.items() if id in ids}
     if lost := len(outcome.labels) - len(labels):
         notices().print(f"{counted(lost, 'decision')} ignored: their samples are not in this data.")
+    if n_dropped := sum(id in ids for id in outcome.dropped):
+        notices().print(
+            f"{counted(n_dropped, 'sample')} of this data dropped in that review: they are audited all the "
+            f"same. To leave them out, audit the data that 'laplaceconfidence export {folder}' writes.",
+            soft_wrap=True,
+        )
     described = {"decisions": str(folder.absolute()), "n_decisions": len(labels)}
     return Verified(labels, outcome.at_random & labels.keys(), outcome.calibration, described)
 
