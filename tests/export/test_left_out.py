@@ -204,7 +204,9 @@ def issues_with_sets(numbers: list[int | None], rng: np.random.Generator) -> Oth
             "has_conflicting_duplicate": rng.random(n) < 0.5,
         }
     )
-    return OtherIssues.of(SimpleNamespace(issues=table.sample(frac=1, random_state=0)))  # type: ignore[arg-type]
+    record = SimpleNamespace(class_values=(), class_names=())
+    run: Any = SimpleNamespace(issues=table.sample(frac=1, random_state=0), record=record)
+    return OtherIssues.of(run)
 
 
 @given(

@@ -42,7 +42,7 @@ class Leak:
     id : str
         Its id in the test set.
     label : str or None
-        Its label there.
+        Name of its class there.
     text : str or None
         Its text.
     path : str or None
@@ -75,6 +75,8 @@ class OtherIssues:
         Whether it had a test set to look for leaks.
     table : pandas.DataFrame
         The issues in the order of the data.
+    name_of : dict of label to str
+        Names of the classes, by how they are written among the labels.
     """
 
     outliers: IntArray
@@ -84,6 +86,7 @@ class OtherIssues:
     were_looked_for: bool
     had_test_set: bool
     table: pd.DataFrame
+    name_of: dict[Any, str]
 
     @classmethod
     def of(cls, run: AuditRun) -> Self:
@@ -108,6 +111,7 @@ class OtherIssues:
             were_looked_for="is_outlier_issue" in table,
             had_test_set="is_leaked" in table,
             table=table,
+            name_of=dict(zip(run.record.class_values, run.record.class_names, strict=True)),
         )
 
     @property
@@ -147,15 +151,16 @@ class OtherIssues:
         if id is None:
             return None
         label, text, path = (self._cell(f"leaked_from_{name}", row) for name in ("label", "text", "path"))
-        return Leak(id, label, text, path)
+        name = None if label is None else self.name_of.get(label, str(label))
+        return Leak(str(id), name, text, path)
 
-    def _cell(self, column: str, row: int) -> str | None:
+    def _cell(self, column: str, row: int) -> Any:
         import pandas as pd
 
         if column not in self.table:
             return None
         value = self.table[column].iloc[row]
-        return None if pd.isna(value) else str(value)
+        return None if pd.isna(value) else value
 
 
 def best_copy(rows: IntArray, is_verified: BoolArray, probability: FloatArray) -> int:

@@ -76,12 +76,11 @@ def _leak(samples: SampleArrays, issues: OtherIssues, thumbnails: Thumbnails, ro
     """The sample of the test set that a sample is a copy of."""
     found = issues.leak(row)
     assert found is not None  # of a leaked sample
-    given = samples.given[row]
-    written = None if given < 0 else str(samples.run.record.class_values[given])
+    given = samples.name(int(samples.given[row]))
     picture = thumbnails.of_test_sample(row, COPY_PICTURE)
     return {
         "id": found.id,
         "label": found.label,
-        "differs": None not in (found.label, written) and found.label != written,
+        "differs": None not in (found.label, given) and found.label != given,
         **look_of(picture, found.text, is_picture=found.path is not None),
     }

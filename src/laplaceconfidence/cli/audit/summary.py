@@ -45,7 +45,7 @@ def show_summary(result: AuditResult, run: AuditRun, *, n_suspects: int, verifie
     if (found := _data_issues(result)) is not None:
         console.print(found)
         for line in _where_to_look(result, run):
-            console.print(line, style="cyan", markup=False, highlight=False, soft_wrap=True)
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
     if result.n_issues:
         tables = [_class_table(result)]
         tables += [_pair_table(result)] * (len(result.confused_pairs) > 0)
@@ -113,8 +113,13 @@ def _where_to_look(result: AuditResult, run: AuditRun) -> list[str]:
     """The commands that show outliers, near-duplicates and leaks, for those that there are."""
     flags = {"copies": "is_near_duplicate_issue", "leaks": "is_leaked", "outliers": "is_outlier_issue"}
     found = [queue for queue, flag in flags.items() if flag in result.table and result.table[flag].any()]
-    lines = [f"  laplaceconfidence review {run.folder} --queue {queue}" for queue in found]
-    return [*lines, f"  laplaceconfidence report {run.folder}"] if found else []
+    if not found:
+        return []
+    others = f" (or {', '.join(found[1:])})" if found[1:] else ""
+    return [
+        f"  See them: laplaceconfidence report {run.folder}",
+        f"  Decide:   laplaceconfidence review {run.folder} --queue {found[0]}{others}",
+    ]
 
 
 def show_files(console: Console, run: AuditRun) -> None:

@@ -13,7 +13,7 @@ export function showCopies({ sample: set, position, n_in_queue: n }, { decideCop
     element("div", {}, element("div", { class: "where" }, element("span", {}, place)), question(set),
       element("div", { class: `tiles sides${set.text === null ? "" : " texts"}` }, tiles),
       more > 0 ? element("p", { class: "note" }, `and ${more.toLocaleString("en")} more of the same, to which the decision applies, too`) : null,
-      element("div", { class: "actions four" },
+      element("div", { class: "actions row-of" },
         set.best === null ? null : verdictButton(one, "keep-one", "S", "Keep the recommended one, drop the others", () => decideCopies("keep-one", set.best), true),
         verdictButton(one, "keep", "K", "Keep all", () => decideCopies("keep")),
         verdictButton(one, "drop", "D", "Drop all", () => decideCopies("drop")),
@@ -38,13 +38,14 @@ function tile(copy, index, set, keep) {
   const stamp = copy.verdict === null ? null : element("span", { class: "stamp" }, KEPT[copy.verdict]);
   const elsewhere = copy.dropped_by && copy.dropped_by.subject !== "copies" ? copy.dropped_by : null;
   const details = element("span", { class: "caption" }, element("b", { dir: "auto", title: label(copy.given) }, label(copy.given)),
+    isBest ? element("span", { class: "p" }, "recommended") : null,
     element("span", { class: "p" }, copy.confidence === null ? "" : `confidence ${percent(copy.confidence, 1)}`),
     element("span", { class: "id" }, `id ${copy.id}`),
     copy.leak ? element("span", { class: "warn" }, `also in the test set as ${copy.leak.id}`) : null,
     elsewhere ? element("span", { class: "warn" }, droppedText(elsewhere)) : null);
   return element("div", { class: `tile${isBest ? " best" : ""}${copy.verdict === "drop" ? " decided" : ""}`, "data-copy": copy.row },
     look(copy, set.text === null ? "large" : "tile"), details, stamp,
-    element("button", { type: "button", onclick: keep, disabled: elsewhere !== null }, isBest ? "Keep this one (recommended) " : "Keep this one ", number));
+    element("button", { type: "button", onclick: keep, disabled: elsewhere !== null }, "Keep this one ", number));
 }
 
 function verdict(set) {

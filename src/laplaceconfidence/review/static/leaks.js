@@ -12,7 +12,7 @@ export function showLeak({ sample, position, n_in_queue: n }, { decide }) {
       leak ? element("div", { class: `tiles sides${sample.text === null ? "" : " texts"}` },
         side("In this data", look(sample, "large"), sample.given, sample.id),
         side("In the test set", look({ ...leak, row: sample.row, given: leak.label }, "large", "test_picture"), leak.label, leak.id)) : null,
-      leak ? element("div", { class: "actions agrees three" },
+      leak ? element("div", { class: "actions row-of" },
         verdictButton(sample, "drop", "D", "Drop it from this data", () => decide("drop"), true),
         verdictButton(sample, "keep", "K", "Keep it", () => decide("keep")),
         verdictButton(sample, "unsure", "U", "Unsure", () => decide("unsure"))) : null,
@@ -23,7 +23,7 @@ function question({ leak, given }) {
   if (!leak) return element("p", { class: "question" }, "This sample is not in the test set.");
   const labels = leak.label !== null && given !== null && leak.label !== given
     ? element("span", { class: "given" }, "The labels differ. ") : null;
-  return element("p", { class: "question" }, "Is this sample also in the test set? ", labels);
+  return element("p", { class: "question" }, "This sample seems to be in the test set, too. ", labels, "Should it stay in this data?");
 }
 
 function side(title, shown, name, id) {

@@ -232,6 +232,7 @@ async function start() {
   for (const button of document.querySelectorAll("#views button")) {
     button.addEventListener("click", async () => {
       showView(button.dataset.view);
+      state.sample = null;  // a key that is pressed now must not decide on it in another queue
       Object.assign(state.queue, { view: button.dataset.view, given: null, suggested: null });
       adaptControls();
       await listPairs();

@@ -64,13 +64,14 @@ function buttons(sample, decide, chooseOther) {
   const button = (verdict, key, text, action, primary) => verdictButton(sample, verdict, key, text, action, primary);
   const keep = sample.given === null ? "Leave without a label" : `Keep ${quoted(sample.given)}`;
   const agrees = sample.given === sample.suggested;
-  return element("div", { class: `actions${agrees ? " agrees" : ""}` },
+  const isOutlier = state.queue.view === "outliers";
+  return element("div", { class: `actions${agrees ? " agrees" : ""}${isOutlier ? " with-drop" : ""}` },
     button("keep", "K", keep, () => decide("keep"), agrees),
     agrees ? null : button("suggestion", "S", `Accept ${quoted(sample.suggested)}`, () => decide("suggestion"), true),
     button("other", "A", "Another class…", chooseOther),
     button("unsure", "U", "Unsure", () => decide("unsure")),
     button("none", "N", "No class fits", () => decide("none")),
-    state.queue.view === "outliers" ? button("drop", "D", "Drop it for another reason", () => decide("drop")) : null);
+    isOutlier ? button("drop", "D", "Drop it", () => decide("drop")) : null);
 }
 
 function verdict(sample) {
