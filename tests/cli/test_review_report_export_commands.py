@@ -63,7 +63,7 @@ def test_an_export_counts_what_its_policies_leave_out(run: Any, tmp_path: Path) 
     assert "95 samples: 0 labels changed, 7 left out." in done.stdout
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert "left out not reviewed: also in the test set 4" in lines
-    assert "left out not reviewed: copy of a sample that is kept 2" in lines
+    assert "left out not reviewed: copy of another sample 2" in lines
     assert "left out not reviewed: outlier 1" in lines
 
 

@@ -58,7 +58,7 @@ def test_one_of_every_set_of_copies_is_kept(run: AuditRun) -> None:
         assert len(kept) == 1
         assert samples.confidence[kept[0]] == samples.confidence[rows].max()
     by_row = plan.trail.set_index("row")
-    assert set(by_row["why"]) == {"not reviewed: copy of a sample that is kept"}
+    assert set(by_row["why"]) == {"not reviewed: copy of another sample"}
     assert set(by_row["action"]) == {"dropped"}
     assert by_row.loc[91, "copy_of"] == "s002"
     assert (~plan.is_kept).sum() == 4
@@ -124,7 +124,7 @@ def test_what_people_dropped_is_left_out_and_the_trail_says_why(run: AuditRun) -
     assert left_out(plan) == [1, 2, 5, 91, 94]
     by_row = plan.trail.set_index("row")
     assert by_row["why"].to_dict() == {
-        1: "reviewed: copy of a sample that is kept",
+        1: "reviewed: copy of another sample",
         2: "reviewed: dropped with its copies",
         5: "reviewed: also in the test set",
         91: "reviewed: dropped with its copies",

@@ -34,7 +34,7 @@ class Reason:
     decision : Decision or None
         The decision of a person by which it is, if it is by one.
     copy_of : str or None
-        Id of the copy that stays, or of the sample of the test set.
+        Id of the copy that was chosen to stay, or of the sample of the test set.
     """
 
     why: str
@@ -146,7 +146,7 @@ class LeftOutSamples:
         for found in self._issues.copies:
             verdicts = {row: decisions[row] for row in found.rows.tolist() if row in decisions}
             kept = [row for row, decision in verdicts.items() if decision.verdict == "keep"]
-            why = "reviewed: copy of a sample that is kept" if kept else "reviewed: dropped with its copies"
+            why = "reviewed: copy of another sample" if kept else "reviewed: dropped with its copies"
             copy_of = str(self._samples.ids[kept[0]]) if len(kept) == 1 else None
             for row, decision in verdicts.items():
                 if decision.verdict in LEAVES_OUT:
@@ -204,7 +204,7 @@ class LeftOutSamples:
             if policy == "keep-one":
                 probability = self._samples.probability_of(rows, codes[rows])
                 kept = best_copy(rows, is_verified[rows], probability)
-                why, copy_of = f"{prefix}: copy of a sample that is kept", str(self._samples.ids[kept])
+                why, copy_of = f"{prefix}: copy of another sample", str(self._samples.ids[kept])
                 dropped = rows[rows != kept]
             else:
                 labeled = rows[codes[rows] != MISSING]

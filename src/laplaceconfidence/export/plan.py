@@ -65,7 +65,7 @@ class ExportPlan:
     trail : pandas.DataFrame
         One row per changed label and sample left out, worst label first: ``action`` is "changed", "filled"
         (there was none) or "dropped" (the sample is left out). ``copy_of`` is, for a dropped copy, the id of
-        the one that stays, and for a leak the id in the test set.
+        the one that was chosen to stay, and for a leak the id in the test set.
     n_reviewed : int
         Samples that a person decided on.
     """

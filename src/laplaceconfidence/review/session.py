@@ -343,7 +343,8 @@ class ReviewSession:
             if copies.fingerprint != fingerprint:
                 known = (self._state.decision(copy, "copies") for copy in copies.rows.tolist())
                 latest = max((one for one in known if one), key=lambda one: one.at, default=None)
-                raise StaleDecisionError(latest or Decision(row, 0, None, None, "someone", "", "copies"), 2)
+                nobody = Decision(row, 0, None, None, "someone", "", "copies", "copies")
+                raise StaleDecisionError(latest or nobody, len(copies.rows))
             decisions = new_decisions_on_copies(self.samples, self._state, copies, verdict, kept)
             return self._remember_all(self.store.decide(decisions, who=who, queue="copies"))
 
