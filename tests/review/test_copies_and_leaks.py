@@ -137,6 +137,12 @@ def test_requests_that_mean_nothing_are_refused(page: Page, change: dict[str, An
     assert not list(page.session.store.log())
 
 
+def test_copies_are_not_decided_on_one_by_one(page: Page) -> None:
+    answer = page.decide({"row": 2, "version": 0}, "drop", queue=QUEUE)
+    assert answer.status_code == 422
+    assert "decided on together" in answer.json()["message"]
+
+
 def test_that_a_copy_stays_says_nothing_about_its_label(page: Page) -> None:
     before = page.session.progress()
     decide_copies(page, page.next(view="copies")["sample"], "keep")

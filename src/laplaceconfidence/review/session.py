@@ -409,7 +409,9 @@ class ReviewSession:
         subject = subject_of(queue)
         if subject == "label":
             return new_decision(self.samples, row, verdict, label, version)
-        leak = self.issues.leak(row) if subject == "leaks" else None
+        if subject == "copies":
+            raise must_be("queue", "another than that of copies, which are decided on together", queue)
+        leak = self.issues.leak(row)
         if leak is None:
             raise must_be("row", "that of a sample that is also in the test set", row)
         if label is not None:
