@@ -104,3 +104,43 @@ def make_audit(
 
 def write_image(path: Path, number: int) -> None:
     Image.new("RGB", (120, 80), (2 * number % 256, 40, 200)).save(path)
+
+
+def make_audit_with_other_issues(folder: Path) -> AuditRun:
+    """Audit texts among which rows 90 to 94 are copies and an outlier, with a test set that repeats some.
+
+    Row 90 is a copy of row 1 with the same label, 91 one of row 2 with another label, 92 and 93 are copies of
+    row 4, and 94 is an outlier. Rows 5, 4, 92 and 93 are also in the test set.
+    """
+    import pandas as pd
+
+    (folder / "data").mkdir()
+    features, given, _ = noisy_blobs()
+    names = ("apple", "pear", "plum")
+    copied = [1, 2, 4, 4]
+    features = np.concatenate([features, features[copied], [[-9, -10, -11]]]).astype(np.float32)
+    given = np.concatenate([given, given[copied], [0]])
+    given[91] = (given[2] + 1) % 3
+    n = len(features)
+    table = pd.DataFrame(features, columns=["emb_0", "emb_1", "emb_2"])
+    table.insert(0, "id", [f"s{row:03d}" for row in range(n)])
+    table["label"] = [names[code] for code in given]
+    table["text"] = [f"Text number {row}, <b>bold</b>" for row in range(n)]
+    table.to_csv(folder / "data" / "texts.csv", index=False)
+    fresh = noisy_blobs()[0][:20] + np.float32(0.7)
+    test = pd.DataFrame(np.concatenate([features[[5, 4]], fresh]), columns=["emb_0", "emb_1", "emb_2"])
+    test.insert(0, "id", [f"t{row:03d}" for row in range(len(test))])
+    test["label"] = [names[given[5]], names[(given[4] + 1) % 3], *["plum"] * len(fresh)]
+    test["text"] = [f"Test text {row}" for row in range(len(test))]
+    test.to_csv(folder / "data" / "test.csv", index=False)
+    options = {"features": "emb_*"}
+    result = audit(
+        read_dataset(folder / "data" / "texts.csv", **options),
+        test=read_dataset(folder / "data" / "test.csv", **options),
+        estimator="laplace",
+        random_state=0,
+        n_neighbors=6,
+        alpha=0.9,
+    )
+    source = {"source": str(folder / "data" / "texts.csv"), "options": options}
+    return write_audit(result, folder / "run", source=source | {"test": str(folder / "data" / "test.csv")})

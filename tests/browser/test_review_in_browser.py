@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from audited_runs import MakeRun
+from audited_runs import MakeRun, make_audit_with_other_issues
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.export import plan_export, write_export
 from laplaceconfidence.records import read_audit
@@ -200,6 +200,55 @@ def test_from_the_first_key_to_the_export(
             assert data.class_names[data.labels[row_of[id]]] == samples.class_names[code]
     severe = [entry for entry in driver.get_log("browser") if "Content Security Policy" in entry["message"]]
     assert not severe
+
+
+def test_copies_leaks_and_outliers_by_keyboard(driver: Any, servers: list[Server], tmp_path: Path) -> None:
+    run = make_audit_with_other_issues(tmp_path)
+    servers.append(Server(run))
+    page = Browser(driver, f"{servers[0].url}#view=copies")
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    page.open()
+    assert page.row() == 2  # conflicting labels first
+    assert page.ask("return document.querySelectorAll('[data-copy]').length") == 2
+    assert_readable(page)
+    page.decide("2")  # keep the second copy
+    assert "1 kept, 1 dropped" in page.text("toast")
+    page.press("z")
+    page.wait(lambda: page.row() == 2)
+    page.decide("s")  # keep the recommended one
+    assert page.decide("k") == 1  # keep all
+
+    def to_queue(name: str, text: str) -> None:
+        driver.find_element("css selector", f"[data-view={name}]").click()
+        page.wait(lambda: text in page.text("stage"))
+
+    to_queue("leaks", "Test text 1")
+    assert page.row() == 4
+    assert_readable(page)
+    page.decide("d")
+    page.decide("k")
+    to_queue("outliers", "Unlike all other samples")
+    assert page.row() == 94
+    assert_readable(page)
+    page.press("d")
+    page.wait(lambda: "All done" in page.text("stage"))
+    to_queue("copies", "because it is also in the test set")
+    assert (
+        page.text("other-counts") == "outliers decided1 of 1sets of copies decided2 of 3leaks decided2 of 4"
+    )
+    decisions = {(d.subject, d.row): d.verdict for d in read_decisions(run.folder, run.record)}
+    assert decisions == {
+        ("copies", 2): "keep",
+        ("copies", 91): "drop",
+        ("copies", 1): "keep",
+        ("copies", 90): "keep",
+        ("leaks", 4): "drop",
+        ("leaks", 5): "keep",
+        ("label", 94): "drop",
+    }
+    assert set(plan_export(read_audit(run.folder)).trail["row"]) == {91, 4, 94}
+    assert not [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
 
 
 LONG_NAMES = ("قطة صغيرة جداً تنام", "a_name_without_any_space_" * 6, "👩‍👩‍👧‍👦 семья")

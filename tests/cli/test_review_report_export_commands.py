@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from audited_runs import MakeRun
+from audited_runs import MakeRun, make_audit_with_other_issues
 from laplaceconfidence.review.serving import listening_socket
+from laplaceconfidence.review.session import ReviewSession
 
 
 def test_a_report_is_written_where_it_is_wanted(run: Any, make_run: MakeRun, tmp_path: Path) -> None:
@@ -52,6 +53,55 @@ def test_an_export_says_how_many_cells_have_an_apostrophe(run: Any, make_run: Ma
     done = run("export", made.folder, "-o", "fixed.csv")
     assert done.exit_code == 0, done.stderr
     assert "90 cells written with an apostrophe in front" in done.stderr
+
+
+def test_an_export_counts_what_its_policies_leave_out(run: Any, tmp_path: Path) -> None:
+    folder = make_audit_with_other_issues(tmp_path).folder
+    words = ("export", folder, "--copies", "keep-one", "--outliers", "drop", "--leaks", "drop", "--dry-run")
+    done = run(*words)
+    assert done.exit_code == 0, done.stderr
+    assert "95 samples: 0 labels changed, 7 left out." in done.stdout
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "left out not reviewed: also in the test set 4" in lines
+    assert "left out not reviewed: copy of another sample 2" in lines
+    assert "left out not reviewed: outlier 1" in lines
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--copies", "all"), "'copies'"),
+        (("--leaks", "drop"), "Run the audit with --test first"),
+    ],
+)
+def test_export_policies_that_mean_nothing_are_refused(
+    run: Any, make_run: MakeRun, words: tuple[str, ...], message: str
+) -> None:
+    done = run("export", make_run("csv").folder, *words)
+    assert done.exit_code != 0
+    assert message in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(("queue", "message"), [("leaks", "worst, random"), ("best", "'queue'")])
+def test_a_review_begins_only_with_a_queue_that_there_is(
+    run: Any, make_run: MakeRun, queue: str, message: str
+) -> None:
+    done = run("review", make_run("csv").folder, "--no-browser", "--queue", queue)
+    assert done.exit_code != 0
+    assert message in " ".join(done.stderr.split())
+
+
+def test_an_audit_with_decisions_says_that_dropped_samples_are_still_there(run: Any, tmp_path: Path) -> None:
+    made = make_audit_with_other_issues(tmp_path)
+    session = ReviewSession(made)
+    session.decide(5, "drop", label=None, expected_version=0, who="ann", queue="leaks")
+    session.decide(6, "keep", label=None, expected_version=0, who="ann", queue="worst")
+    session.close()
+    words = ("audit", "data/texts.csv", "--features", "emb_*", "--decisions", made.folder, "--out", "again")
+    done = run(*words)
+    assert done.exit_code == 0, done.stderr
+    assert "1 sample of this data dropped in that review" in done.stderr
+    assert "1 verified label used" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["report", "review", "export"])

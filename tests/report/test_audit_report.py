@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from audited_runs import ESTIMATORS, MakeRun
+from audited_runs import ESTIMATORS, MakeRun, make_audit_with_other_issues
 from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.records import AuditRun
 from laplaceconfidence.report import write_report
+from laplaceconfidence.report.audit_page import audit_page
+from laplaceconfidence.report.writing import _environment
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -175,3 +178,37 @@ def test_what_is_no_run_is_said_so(tmp_path: Path, make_run: MakeRun) -> None:
     (run.folder / "evidence.parquet").unlink()
     with pytest.raises(RunFolderError, match=r"evidence\.parquet is missing"):
         write_report(run.folder)
+
+
+def test_copies_leaks_and_outliers_are_shown_with_what_to_do(tmp_path: Path) -> None:
+    _, page = page_of(write_report(make_audit_with_other_issues(tmp_path).folder).path)
+    text = " ".join("".join(page.texts).split())
+    assert "7 samples in 3 sets of copies, 1 with conflicting labels" in text
+    assert "4 samples are also in the test set" in text
+    assert "1 outlier" in text
+    for command in ("review run --queue copies", "export run --copies keep-one", "export run --leaks drop"):
+        assert f"laplaceconfidence {command}" in text
+    assert text.index("s091") < text.index("s090")  # conflicting labels first
+    assert "in the test set: id t000" in text
+    assert "Test text 0" in text
+    assert not page.attributes("b")
+
+
+def test_a_run_without_other_problems_says_so_in_a_line(make_run: MakeRun) -> None:
+    run = make_run("npz")
+    for column in ("is_outlier_issue", "is_near_duplicate_issue", "has_conflicting_duplicate"):
+        run.issues[column] = False
+    run.issues["near_duplicate_set"] = float("nan")
+    text = " ".join(_other_problems(run).split())
+    assert "No sample is an outlier, a near-duplicate of another." in text
+    run.__dict__["issues"] = run.issues[[*run.issues.columns[:6]]]
+    assert _other_problems(run) == ""
+
+
+def _other_problems(run: AuditRun) -> str:
+    """The section of the report, without its tags; empty where there is none."""
+    page = audit_page(run)
+    drawn = {d.name: {"title": d.title, "alt": d.alt, "svg": ""} for d in page.drawings}
+    html = _environment().get_template(page.template).render(folder="run", figures=drawn, **page.content)
+    found = re.search(r'<section aria-labelledby="h-issues">(.*?)</section>', html, re.DOTALL)
+    return "" if found is None else re.sub(r"<[^>]+>", "", found[1])

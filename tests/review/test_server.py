@@ -301,7 +301,7 @@ def test_nonsense_is_refused_and_not_stored(
     sample = page.next()["sample"]
     body = {"row": sample["row"], "verdict": "keep", "version": 0, "who": "ann"} | change
     assert page.client.post("/api/decisions", json=body).status_code == 422
-    assert not page.session.is_decided.any()
+    assert not page.session.is_decided().any()
 
 
 def test_digits_are_shown_from_the_run_itself(make_run: MakeRun, open_page: OpenPage) -> None:
@@ -314,7 +314,7 @@ def test_digits_are_shown_from_the_run_itself(make_run: MakeRun, open_page: Open
 
 def test_accepting_many_never_overwrites_what_was_stored_since_the_preview(make_run: MakeRun) -> None:
     session = ReviewSession(make_run())
-    given, suggested, *_ = session.queues.pairs("worst", session.is_decided, 1)[0]
+    given, suggested, *_ = session.queues.pairs("worst", session.is_decided(), 1)[0]
     bulk = session.bulk(given, suggested, 0.2)
     row = int(bulk.rows[-1])
     session.decide(row, "none", label=None, expected_version=0, who="bob", queue="worst")

@@ -13,7 +13,9 @@ from scipy.special import expit
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, StrArray
 from laplaceconfidence.auditing.closeness import NONE, Closest, find_closest
 from laplaceconfidence.auditing.duplicates import conflicting, find_leakage, find_near_duplicates
+from laplaceconfidence.auditing.table import label_column
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.graph.neighborhood import Neighborhood
 from laplaceconfidence.graph.neighbors import SEARCHES
 from laplaceconfidence.stages import stage
@@ -101,7 +103,7 @@ def data_issues(
             "is_outlier_issue": outliers.flagged,
             "near_duplicate_score": duplicates.scores,
             "is_near_duplicate_issue": duplicates.flagged,
-            "near_duplicate_of": _ids_at(dataset.sample_ids, duplicates.copy_of),
+            "near_duplicate_of": _values_at(dataset.sample_ids, duplicates.copy_of),
             "near_duplicate_of_row": _with_gaps(duplicates.copy_of),
             "near_duplicate_set": _with_gaps(duplicates.set_of),
             "has_conflicting_duplicate": conflicting(duplicates, dataset.labels),
@@ -112,8 +114,7 @@ def data_issues(
             columns |= {
                 "leakage_score": leakage.scores,
                 "is_leaked": leakage.flagged,
-                "leaked_from": _ids_at(test.sample_ids, leakage.copy_of),
-                "leaked_from_row": _with_gaps(leakage.copy_of),
+                **_leaked_from(test, leakage.copy_of),
             }
         return columns
 
@@ -177,8 +178,22 @@ def _standardized(values: FloatArray) -> FloatArray:
     return np.asarray((values - median) / (step if step > 1e-6 else MANY_TIES))
 
 
-def _ids_at(ids: StrArray, rows: IntArray) -> NDArray[Any]:
-    found = ids.astype(object)[rows]
+def _leaked_from(test: NoisyDataset, rows: IntArray) -> dict[str, Any]:
+    """Id, label, and text or path of these rows of the test set, with gaps where there is no row."""
+    codes = np.where(rows == NONE, MISSING, test.labels[rows])
+    columns: dict[str, Any] = {
+        "leaked_from": _values_at(test.sample_ids, rows),
+        "leaked_from_row": _with_gaps(rows),
+        "leaked_from_label": label_column(test.class_values, codes),
+    }
+    if test.sources is not None:
+        name = "path" if test.source_kind == "image" else "text"
+        columns[f"leaked_from_{name}"] = _values_at(test.sources, rows)
+    return columns
+
+
+def _values_at(values: StrArray, rows: IntArray) -> NDArray[Any]:
+    found = encodable(values).astype(object)[rows]
     found[rows == NONE] = None
     return found
 

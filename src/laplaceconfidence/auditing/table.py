@@ -227,17 +227,17 @@ def ranked_table(
     values = dataset.class_values
     columns: dict[str, Any] = {
         "id": encodable(dataset.sample_ids),
-        "given_label": _label_column(values, dataset.labels),
-        "predicted_label": _label_column(values, predicted),
+        "given_label": label_column(values, dataset.labels),
+        "predicted_label": label_column(values, predicted),
         "predicted_probability": distributions[rows, predicted].astype(np.float64),
         "label_score": scores,
         "is_label_issue": flagged,
-        "alternative_label": _label_column(values, alternatives[0]),
+        "alternative_label": label_column(values, alternatives[0]),
         "alternative_probability": alternatives[1],
         **more,
     }
     if in_data is not None:
-        columns[LABEL_IN_DATA] = _label_column(values, in_data)
+        columns[LABEL_IN_DATA] = label_column(values, in_data)
     if dataset.sources is not None:
         columns["path" if dataset.source_kind == "image" else "text"] = encodable(dataset.sources)
     missing = dataset.labels == MISSING
@@ -246,8 +246,21 @@ def ranked_table(
     return pd.DataFrame(columns, index=pd.RangeIndex(len(rows), name="row")).take(order)
 
 
-def _label_column(values: NDArray[Any], codes: IntArray) -> Any:
-    """Labels as the user writes them; a gap is a missing value of pandas, and integers stay integers."""
+def label_column(values: NDArray[Any], codes: IntArray) -> Any:
+    """Write labels as the user does.
+
+    Parameters
+    ----------
+    values : ndarray of shape (C,)
+        The classes as they are written among the labels.
+    codes : ndarray of int of shape (n,)
+        Codes of the labels, MISSING where there is none.
+
+    Returns
+    -------
+    ndarray or pandas array of shape (n,)
+        A gap is a missing value of pandas, and integers stay integers.
+    """
     import pandas as pd
 
     missing = codes == MISSING

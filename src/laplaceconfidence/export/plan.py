@@ -10,9 +10,11 @@ import numpy as np
 from laplaceconfidence.arrays import BoolArray, IntArray
 from laplaceconfidence.auditing.corrections import accepted_suggestions
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.export.left_out import LeftOutSamples, OtherPolicies, Reason
 from laplaceconfidence.records.audit_run import AuditRecord, AuditRun
+from laplaceconfidence.records.other_issues import OtherIssues
 from laplaceconfidence.records.sample_arrays import SampleArrays
-from laplaceconfidence.review.decisions import SETTLES_LABEL, Decision
+from laplaceconfidence.review.decisions import LEAVES_OUT, SETTLES_LABEL, Decision
 from laplaceconfidence.review.store import read_decisions
 from laplaceconfidence.validation import check_choice, check_real, must_be
 
@@ -29,7 +31,9 @@ _WHY = {
     "other": "reviewed: another class",
     "none": "reviewed: no class fits",
     "unsure": "reviewed: unsure",
+    "drop": "reviewed: dropped",
 }
+_VERIFIED_BEFORE = "verified before this audit"
 TRAIL_COLUMNS = (
     "row",
     "id",
@@ -41,6 +45,7 @@ TRAIL_COLUMNS = (
     "label_score",
     "decided_by",
     "decided_at",
+    "copy_of",
 )
 
 
@@ -59,8 +64,9 @@ class ExportPlan:
     is_kept : ndarray of bool of shape (n,)
         Whether the sample stays in the data set.
     trail : pandas.DataFrame
-        One row per changed label, worst first: ``action`` is "changed", "filled" (there was none) or
-        "dropped" (the sample is left out).
+        One row per changed label and sample left out, worst label first: ``action`` is "changed", "filled"
+        (there was none) or "dropped" (the sample is left out). ``copy_of`` is, for a dropped copy, the id of
+        the one that was chosen to stay, and for a leak the id in the test set.
     n_reviewed : int
         Samples that a person decided on.
     """
@@ -93,11 +99,15 @@ def plan_export(
     policy: str = "reviewed-only",
     min_probability: float | None = None,
     fill_missing: bool = False,
+    copies: str = "keep",
+    outliers: str = "keep",
+    leaks: str = "keep",
 ) -> ExportPlan:
-    """Choose the label of every sample of a run.
+    """Choose the label of every sample of a run, and which samples are left out.
 
-    A sample for which a reviewer decided that no class fits is always left out. Labels that were verified
-    before the audit (--decisions, --audited) are always applied.
+    What reviewers decided always applies: a sample for which no class fits, or that they dropped, is left
+    out, and the other policies do not apply to what they settled. Labels that were verified before the audit
+    (--decisions, --audited) are always applied.
 
     Parameters
     ----------
@@ -112,6 +122,14 @@ def plan_export(
         "reviewed-then-confident".
     fill_missing : bool, default=False
         Whether samples without a label get such a suggestion. Only for "reviewed-then-confident".
+    copies : {"keep", "drop-conflicting", "keep-one"}, default="keep"
+        What happens to near-duplicates: "drop-conflicting" leaves out those whose copies have another label,
+        unless a reviewer settled their label; "keep-one" keeps one sample of every set of copies: one whose
+        label a reviewer settled, then the one with the most probable label, then the first.
+    outliers : {"keep", "drop"}, default="keep"
+        Whether outliers stay whose label no reviewer settled.
+    leaks : {"keep", "drop"}, default="keep"
+        Whether samples stay that are also in the test set.
 
     Returns
     -------
@@ -130,14 +148,25 @@ def plan_export(
         at_least=0,
         at_most=1,
     )
-    samples = SampleArrays.of(run)
-    decisions = {decision.row: decision for decision in read_decisions(run.folder, run.record)}
-    codes, is_kept = samples.given.copy(), ~_verified_as_no_class(samples)
+    samples, issues = SampleArrays.of(run), OtherIssues.of(run)
+    policies = OtherPolicies(copies, outliers, leaks)
+    policies.check(issues)
+    made: dict[str, dict[int, Decision]] = {"label": {}, "copies": {}, "leaks": {}}
+    for decision in read_decisions(run.folder, run.record):
+        made[decision.subject][decision.row] = decision
+    decisions = made["label"]
+    codes, left_out = samples.given.copy(), LeftOutSamples(samples, issues)
+    is_verified = samples.given != samples.in_data
     for row, decision in decisions.items():
         if decision.verdict in SETTLES_LABEL:
             codes[row] = MISSING if decision.label is None else decision.label
-        elif decision.verdict == "none":
-            is_kept[row] = False
+            is_verified[row] = True
+        elif decision.verdict in LEAVES_OUT:
+            left_out.add(row, Reason(_WHY[str(decision.verdict)], decision))
+    for row in _verified_as_no_class(samples):
+        left_out.add(row, Reason(_VERIFIED_BEFORE))
+    left_out.add_decided_leaks(made["leaks"])
+    left_out.add_decided_copies(made["copies"])
     unreviewed = np.ones(len(samples), dtype=bool)
     unreviewed[list(decisions)] = False
     if chosen == "reviewed-then-confident":
@@ -151,55 +180,69 @@ def plan_export(
         )
         codes[accepted] = samples.suggested[accepted]
     elif chosen == "drop":
-        unsure = [row for row, decision in decisions.items() if decision.verdict == "unsure"]
-        unreviewed[unsure] = True
-        is_kept &= ~(samples.flagged & unreviewed)
-    trail = _trail(samples, decisions, codes, is_kept, least)
-    return ExportPlan(samples, chosen, codes, is_kept, trail, len(decisions))
+        for row in np.flatnonzero(samples.flagged & ~is_verified).tolist():
+            unsure = decisions.get(row)
+            left_out.add(row, Reason("not reviewed: flagged" if unsure is None else _WHY["unsure"], unsure))
+    if policies.leaks == "drop":
+        left_out.add_leaks(made["leaks"])
+    if policies.outliers == "drop":
+        left_out.add_outliers(decisions)
+    if policies.copies != "keep":  # last, so that one of the samples that are still there is kept
+        left_out.add_copies(policies.copies, made["copies"], codes, is_verified)
+    trail = _trail(samples, decisions, codes, left_out.reasons, least)
+    n_reviewed = len({row for on_subject in made.values() for row in on_subject})
+    return ExportPlan(samples, chosen, codes, left_out.is_kept, trail, n_reviewed)
 
 
 def _trail(
-    samples: SampleArrays, decisions: dict[int, Decision], codes: IntArray, is_kept: BoolArray, least: float
+    samples: SampleArrays,
+    decisions: dict[int, Decision],
+    codes: IntArray,
+    left_out: dict[int, Reason],
+    least: float,
 ) -> pd.DataFrame:
     import pandas as pd
 
-    differs = (codes != samples.in_data) | ~is_kept
+    differs = codes != samples.in_data
+    differs[list(left_out)] = True
     record = samples.run.record
     values = record.class_values
     entries: list[dict[str, Any]] = []
     for row in samples.order[differs[samples.order]].tolist():
-        decision = decisions.get(row)
+        reason = left_out.get(row)
         old, new = int(samples.in_data[row]), int(codes[row])
-        if decision is not None:
-            why = _WHY[str(decision.verdict)]
-        elif old != int(samples.given[row]):
-            why = "verified before this audit"
-        elif is_kept[row]:
-            why = f"not reviewed: suggested with a probability of at least {least:g}"
+        decision = decisions.get(row) if reason is None else reason.decision
+        if reason is not None:
+            why, action = reason.why, "dropped"
         else:
-            why = "not reviewed: flagged"
-        action = "dropped" if not is_kept[row] else "filled" if old == MISSING else "changed"
+            action = "filled" if old == MISSING else "changed"
+            why = f"not reviewed: suggested with a probability of at least {least:g}"
+            if decision is not None:
+                why = _WHY[str(decision.verdict)]
+            elif old != int(samples.given[row]):
+                why = _VERIFIED_BEFORE
         entries.append(
             {
                 "row": row,
                 "id": samples.ids[row],
                 "action": action,
                 "old_label": None if old == MISSING else str(values[old]),
-                "new_label": None if not is_kept[row] or new == MISSING else str(values[new]),
+                "new_label": None if reason is not None or new == MISSING else str(values[new]),
                 "why": why,
-                "probability": _rounded(dict(samples.top_classes(row)).get(new)) if is_kept[row] else None,
+                "probability": _rounded(dict(samples.top_classes(row)).get(new)) if reason is None else None,
                 "label_score": _rounded(samples.confidence[row]),
                 "decided_by": decision.who if decision else _author(record),
                 "decided_at": decision.at if decision else record.created,
+                "copy_of": None if reason is None else reason.copy_of,
             }
         )
     return pd.DataFrame(entries, columns=list(TRAIL_COLUMNS))
 
 
-def _verified_as_no_class(samples: SampleArrays) -> BoolArray:
+def _verified_as_no_class(samples: SampleArrays) -> list[int]:
     """Samples with a label for which a person had decided, before this audit, that no class fits."""
-    erased: BoolArray = (samples.in_data != MISSING) & (samples.given == MISSING)
-    return erased
+    rows: list[int] = np.flatnonzero((samples.in_data != MISSING) & (samples.given == MISSING)).tolist()
+    return rows
 
 
 def _author(record: AuditRecord) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from laplaceconfidence.csv_files import write_csv
-from laplaceconfidence.exceptions import RunFolderError
+from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 from laplaceconfidence.export.correction import Correction, SourceChanges, correct
 from laplaceconfidence.export.image_folder import WrittenImages, check_folder, write_image_folder
 from laplaceconfidence.export.original import Original
@@ -119,7 +119,10 @@ def write_export(
     if copy and chosen != "folder":
         raise must_be("copy", "left out unless the export is a folder of images", copy)
     if not is_kept.any():
-        raise must_be("policy", "one that leaves at least one sample", plan.policy)
+        raise InvalidInputError(
+            "No sample would be left: choose another policy for flagged labels, copies, outliers or leaks, "
+            "or change decisions in the review."
+        )
     trail = trail_path(path)
     refuse_originals(plan.samples, path, trail, is_folder=chosen == "folder")
     _check_free(path, trail, chosen, overwrite)

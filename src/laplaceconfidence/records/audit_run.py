@@ -376,8 +376,11 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
 
 def _by_interest(result: AuditResult, sample: tuple[int, ...]) -> IntArray:
     """Rows in the order in which pictures of them are worth keeping."""
-    labels = result.dataset.labels
-    return rows_by_interest(result.first_rows, sample_first(labels, sample), len(labels), len(sample))
+    table, labels = result.table, result.dataset.labels
+    columns = ("is_near_duplicate_issue", "is_leaked", "is_outlier_issue")
+    others = [table.index[table[column].astype(bool)].to_numpy() for column in columns if column in table]
+    worst_first = np.concatenate([result.first_rows, *others])
+    return rows_by_interest(worst_first, sample_first(labels, sample), len(labels), len(sample))
 
 
 def _as_json(record: AuditRecord) -> dict[str, Any]:

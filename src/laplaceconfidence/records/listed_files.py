@@ -12,20 +12,22 @@ from pathlib import Path
 from laplaceconfidence.records.audit_run import AuditRun
 
 
-def data_folder(run: AuditRun) -> Path | None:
+def data_folder(run: AuditRun, which: str = "source") -> Path | None:
     """Return the folder that the data of a run came from.
 
     Parameters
     ----------
     run : AuditRun
         The audit.
+    which : {"source", "test"}, default="source"
+        The audited data, or the test set it was compared with.
 
     Returns
     -------
     pathlib.Path or None
         None if it is not known.
     """
-    source = run.record.source.get("source")
+    source = run.record.source.get(which)
     if not isinstance(source, str) or not Path(source).is_absolute():
         return None
     return Path(source) if Path(source).is_dir() else Path(source).parent

@@ -107,7 +107,7 @@ def rows_by_interest(
     Parameters
     ----------
     flagged_worst_first : ndarray of int
-        Rows of the flagged labels.
+        Rows of the flagged labels, then those of copies, leaks and outliers.
     random_order : ndarray of int
         Labeled rows in random order, beginning with the sample for review.
     n_samples : int

@@ -234,6 +234,27 @@ class SampleArrays:
         codes, probabilities = evidence["top_classes"].iloc[row], evidence["top_probabilities"].iloc[row]
         return [(int(code), float(p)) for code, p in zip(codes, probabilities, strict=True)]
 
+    def probability_of(self, rows: IntArray, codes: IntArray) -> FloatArray:
+        """Return how probable labels of samples are.
+
+        Parameters
+        ----------
+        rows : ndarray of int of shape (m,)
+            Rows of the samples.
+        codes : ndarray of int of shape (m,)
+            Codes of the labels.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The confidence of given labels; 0 for a class that is not among the most probable ones; NaN for
+            MISSING.
+        """
+        result = np.where(codes == self.given[rows], self.confidence[rows], np.nan)
+        for at in np.flatnonzero((codes != self.given[rows]) & (codes != MISSING)).tolist():
+            result[at] = dict(self.top_classes(int(rows[at]))).get(int(codes[at]), 0.0)
+        return result
+
     def neighbors(self, row: int, most: int) -> list[Neighbor]:
         """Return the neighbors of a sample.
 

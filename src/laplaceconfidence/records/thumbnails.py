@@ -50,6 +50,11 @@ class Thumbnails:
         self._samples = samples
         self._stored = samples.run.pictures
         self._root = data_folder(samples.run)
+        self._test_root = data_folder(samples.run, "test")
+        self._test_files: dict[int, str] = {}  # by the row of the sample that is a copy
+        if "leaked_from_path" in samples.run.issues:
+            listed = samples.run.issues["leaked_from_path"].dropna()
+            self._test_files = dict(zip(listed.index.tolist(), listed.tolist(), strict=True))
         self._cache = samples.run.folder / CACHE if cache else None
 
     @property
@@ -75,9 +80,29 @@ class Thumbnails:
         if (stored := self._stored.of(row)) is not None:
             return encode_picture(stored)
         path = self.listed_file(row)
-        if path is None:
-            return None
-        kept = self._kept_at(path, row, longest)
+        return None if path is None else self._of_file(path, str(row), longest)
+
+    def of_test_sample(self, row: int, longest: int) -> EncodedPicture | None:
+        """Return the picture of the sample of the test set that a leaked sample is a copy of.
+
+        Parameters
+        ----------
+        row : int
+            Row of the leaked sample.
+        longest : int
+            Pixels that the longer side is reduced to.
+
+        Returns
+        -------
+        EncodedPicture or None
+            None where it is not an image file, or where the file is missing.
+        """
+        path = self._test_files.get(row)
+        file = None if path is None else file_within(path, self._test_root)
+        return None if file is None else self._of_file(file, f"test-{row}", longest)
+
+    def _of_file(self, path: Path, name: str, longest: int) -> EncodedPicture | None:
+        kept = self._kept_at(path, name, longest)
         if kept is not None and (picture := _read(kept)) is not None:
             return picture
         picture = encode_picture_file(path, longest)
@@ -125,11 +150,11 @@ class Thumbnails:
                 n_outside += file_within(source, self._root) is None
         return NotShown(n_lost, n_outside)
 
-    def _kept_at(self, path: Path, row: int, longest: int) -> Path | None:
+    def _kept_at(self, path: Path, name: str, longest: int) -> Path | None:
         if self._cache is None:
             return None
         changed = path.stat().st_mtime_ns
-        return self._cache / f"{row}-{longest}-{changed:x}"
+        return self._cache / f"{name}-{longest}-{changed:x}"
 
 
 def _read(path: Path) -> EncodedPicture | None:

@@ -12,17 +12,17 @@ from laplaceconfidence.auditing.summary import confusion_counts, count_classes, 
 from laplaceconfidence.data.identity import name_of
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
+from laplaceconfidence.records.other_issues import OtherIssues
 from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.records.thumbnails import Thumbnails
 from laplaceconfidence.report.audit_figures import ConfusionMatrix, ScoreHistogram
 from laplaceconfidence.report.drawing import Page
+from laplaceconfidence.report.other_issues import other_issues
+from laplaceconfidence.report.sample_looks import PICTURE, SMALL_PICTURE, look
 from laplaceconfidence.wording import shortened_middle, told_apart
 
 SUSPECTS = 48
 NEIGHBORS = 6
-PICTURE, SMALL_PICTURE = 224, 80  # pixels of the longer side
-SHORT_TEXT = 280
-LONG_TEXT = 20_000
 MOST_ROWS = 200
 MOST_PAIRS = 20
 LONGEST_ID = 48
@@ -68,6 +68,7 @@ def audit_page(run: AuditRun) -> Page:
         "suspects": suspects,
         "n_listed": len(samples.first_rows),
         "n_suspects": len(samples.suspects),
+        "issues": other_issues(samples, OtherIssues.of(run), thumbnails),
         "not_shown": thumbnails.not_shown(),
         "settings": sorted(record.settings.items()),
         "timings": sorted(record.timings.items(), key=lambda item: -item[1]),
@@ -122,31 +123,15 @@ def _suspect(samples: SampleArrays, thumbnails: Thumbnails, row: int) -> dict[st
         "suggested": samples.name(int(samples.offered[row])),
         "probability": float(samples.offered_probability[row]),
         "confidence": float(samples.confidence[row]),
-        **_look(samples, thumbnails, row, PICTURE),
+        **look(samples, thumbnails, row, PICTURE),
         "neighbors": [
             {
                 "name": name_of(str(samples.ids[near.row]), near.row),
                 "label": samples.name(int(samples.given[near.row])),
                 "position": near.position,
                 "similarity": near.similarity,
-                **_look(samples, thumbnails, near.row, SMALL_PICTURE),
+                **look(samples, thumbnails, near.row, SMALL_PICTURE),
             }
             for near in samples.neighbors(row, NEIGHBORS)
         ],
-    }
-
-
-def _look(samples: SampleArrays, thumbnails: Thumbnails, row: int, longest: int) -> dict[str, Any]:
-    """Picture or text of a sample; ``lost`` where its picture cannot be read."""
-    picture = thumbnails.of(row, longest) if thumbnails.are_pictures else None
-    text = None
-    if samples.run.record.source_kind == "text" and samples.sources is not None:
-        text = str(samples.sources[row])
-    return {
-        "picture": None if picture is None else picture.data_uri,
-        "coarse": picture is not None and picture.is_coarse,
-        "lost": thumbnails.are_pictures and picture is None,
-        "text": None if text is None else text[:SHORT_TEXT],
-        "long_text": text[:LONG_TEXT] if text is not None and len(text) > SHORT_TEXT else None,
-        "n_characters": 0 if text is None else len(text),
     }

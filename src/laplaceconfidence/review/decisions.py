@@ -1,4 +1,4 @@
-"""Decisions of a reviewer about labels."""
+"""Decisions of a reviewer about labels, copies and leaks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,23 @@ from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.validation import check_choice, check_integer, must_be
 
-Verdict = Literal["keep", "suggestion", "other", "unsure", "none"]
+Verdict = Literal["keep", "suggestion", "other", "unsure", "none", "drop"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+Subject = Literal["label", "copies", "leaks"]
+"""What is decided: the label, which of several copies stay, or whether a sample of the test set stays.
+
+Each has its own verdict: that a copy stays does not mean that its label is right.
+"""
+
+VERDICTS_ON_SAMPLES: tuple[Verdict, ...] = ("keep", "drop", "unsure")
+"""Verdicts on copies and leaks, which are about the sample and not about its label."""
 
 SETTLES_LABEL = ("keep", "suggestion", "other")
 """Verdicts after which the label is certain. After "none" no class fits; after "unsure" it is still open."""
+
+LEAVES_OUT = ("none", "drop")
+"""Verdicts after which the sample is left out: because no class fits, or for another reason."""
 
 SHOWN_NEIGHBORS = 8  # of a sample under review
 
@@ -30,7 +42,7 @@ class Decision:
         Row of the sample.
     version : int
         Raised by every change.
-    verdict : {"keep", "suggestion", "other", "unsure", "none"} or None
+    verdict : {"keep", "suggestion", "other", "unsure", "none", "drop"} or None
         None after an undo.
     label : int or None
         Code of the label that was decided on, if there is one.
@@ -38,8 +50,10 @@ class Decision:
         Name of the reviewer.
     at : str
         Time in UTC, ISO 8601.
-    queue : {"worst", "ranked", "random", "unlabeled", "bulk"}
+    queue : {"worst", "ranked", "random", "unlabeled", "bulk", "outliers", "copies", "leaks"}
         Where it was decided.
+    subject : {"label", "copies", "leaks"}, default="label"
+        What was decided.
     """
 
     row: int
@@ -49,6 +63,7 @@ class Decision:
     who: str
     at: str
     queue: str
+    subject: Subject = "label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +78,14 @@ class NewDecision:
         Id of the sample.
     expected_version : int
         Version of the decision that the reviewer saw; 0 if there was none.
-    verdict : {"keep", "suggestion", "other", "unsure", "none"}
+    verdict : {"keep", "suggestion", "other", "unsure", "none", "drop"}
         The verdict.
     label : int or None
         Code of the label that was decided on, if there is one.
     shown : dict
         What the reviewer saw.
+    subject : {"label", "copies", "leaks"}, default="label"
+        What was decided.
     """
 
     row: int
@@ -77,12 +94,28 @@ class NewDecision:
     verdict: Verdict
     label: int | None
     shown: dict[str, Any]
+    subject: Subject = "label"
+
+
+def subject_of(queue: str) -> Subject:
+    """Return what is decided in a queue.
+
+    Parameters
+    ----------
+    queue : str
+        Name of the queue.
+
+    Returns
+    -------
+    {"label", "copies", "leaks"}
+    """
+    return queue if queue in ("copies", "leaks") else "label"  # type: ignore[return-value]
 
 
 def new_decision(
     samples: SampleArrays, row: int, verdict: str, label: int | None, expected_version: int
 ) -> NewDecision:
-    """Build a decision from what a reviewer chose.
+    """Build a decision on a label from what a reviewer chose.
 
     Another class that is the given or the suggested one becomes "keep" or "suggestion".
 
@@ -92,7 +125,7 @@ def new_decision(
         The samples of the audit.
     row : int
         Row of the sample.
-    verdict : {"keep", "suggestion", "other", "unsure", "none"}
+    verdict : {"keep", "suggestion", "other", "unsure", "none", "drop"}
         The verdict.
     label : int or None
         Code of the class, for "other" only.
@@ -125,19 +158,53 @@ def new_decision(
     return NewDecision(row, str(samples.ids[row]), expected_version, chosen, code, shown)
 
 
+def new_sample_decision(
+    samples: SampleArrays,
+    row: int,
+    subject: Subject,
+    verdict: str,
+    expected_version: int,
+    shown: dict[str, Any],
+) -> NewDecision:
+    """Build a decision on whether a sample stays, whatever its label.
+
+    Parameters
+    ----------
+    samples : SampleArrays
+        The samples of the audit.
+    row : int
+        Row of the sample.
+    subject : {"copies", "leaks"}
+        What was decided.
+    verdict : {"keep", "drop", "unsure"}
+        The verdict.
+    expected_version : int
+        Version of the decision that the reviewer saw; 0 if there was none.
+    shown : dict
+        What the reviewer saw.
+
+    Returns
+    -------
+    NewDecision
+    """
+    chosen: Verdict = check_choice(verdict, "verdict", VERDICTS_ON_SAMPLES)  # type: ignore[assignment]
+    given = {"given": samples.name(int(samples.given[row])), **shown}
+    return NewDecision(row, str(samples.ids[row]), expected_version, chosen, None, given, subject)
+
+
 def means_wrong(verdict: Verdict | None) -> bool | None:
     """Return whether a verdict means that the given label is wrong.
 
     Parameters
     ----------
-    verdict : {"keep", "suggestion", "other", "unsure", "none"} or None
+    verdict : {"keep", "suggestion", "other", "unsure", "none", "drop"} or None
         The verdict.
 
     Returns
     -------
     bool or None
-        None for "unsure" and for no verdict.
+        None for "unsure", for "drop", which does not judge the label, and for no verdict.
     """
-    if verdict is None or verdict == "unsure":
+    if verdict in (None, "unsure", "drop"):
         return None
     return verdict != "keep"

@@ -12,12 +12,14 @@ from laplaceconfidence.data.identity import name_of
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.sample_arrays import Neighbor
 from laplaceconfidence.records.thumbnails import Thumbnails
-from laplaceconfidence.review.decisions import SHOWN_NEIGHBORS
+from laplaceconfidence.review.copies import SHOWN_COPIES
+from laplaceconfidence.review.decisions import SHOWN_NEIGHBORS, Subject
 from laplaceconfidence.review.estimates import ReviewProgress
 from laplaceconfidence.review.session import ReviewSession
 
 CHARACTERS_AT_ONCE = 5_000
 CHARACTERS_ON_A_TILE = 160
+CHARACTERS_OF_A_COPY = 1_000
 
 
 class Describer:
@@ -36,7 +38,9 @@ class Describer:
         self._samples = session.samples
         self._has_pictures = thumbnails.are_pictures
 
-    def tile(self, row: int, most_characters: int = CHARACTERS_ON_A_TILE) -> dict[str, Any]:
+    def tile(
+        self, row: int, most_characters: int = CHARACTERS_ON_A_TILE, subject: Subject = "label"
+    ) -> dict[str, Any]:
         """Describe a sample in short.
 
         Parameters
@@ -45,6 +49,8 @@ class Describer:
             Row of the sample.
         most_characters : int, default=160
             Characters of its text at most.
+        subject : {"label", "copies", "leaks"}, default="label"
+            The decision that is described.
 
         Returns
         -------
@@ -52,7 +58,8 @@ class Describer:
             Values for JSON.
         """
         samples = self._samples
-        decision = self._session.decision(row)
+        decision = self._session.decision(row, subject)
+        dropped = self._session.dropped_by(row)
         return {
             "row": row,
             "id": str(samples.ids[row]),
@@ -72,9 +79,14 @@ class Describer:
                 "who": decision.who,
                 "at": decision.at,
             },
+            "dropped_by": None
+            if dropped is None
+            else {"subject": dropped.subject, "verdict": dropped.verdict, "who": dropped.who},
         }
 
-    def sample(self, row: int, calibration: LogOddsCalibration | None) -> dict[str, Any]:
+    def sample(
+        self, row: int, calibration: LogOddsCalibration | None, subject: Subject = "label"
+    ) -> dict[str, Any]:
         """Describe a sample with its most probable classes and its neighbors.
 
         Parameters
@@ -83,6 +95,8 @@ class Describer:
             Row of the sample.
         calibration : LogOddsCalibration or None
             Calibration of the confidences, if there is one.
+        subject : {"label", "copies", "leaks"}, default="label"
+            The decision that is described.
 
         Returns
         -------
@@ -95,7 +109,7 @@ class Describer:
             calibrated = _number(calibration(samples.confidence[row : row + 1])[0])
         text = self._text(row, CHARACTERS_AT_ONCE)
         return {
-            **self.tile(row, CHARACTERS_AT_ONCE),
+            **self.tile(row, CHARACTERS_AT_ONCE, subject),
             "calibrated": calibrated,
             "n_characters": None if text is None else len(samples.sources[row]),  # type: ignore[index]
             "top": [
@@ -103,6 +117,40 @@ class Describer:
                 for code, p in samples.top_classes(row)
             ],
             "neighbors": [self._neighbor(found) for found in samples.neighbors(row, SHOWN_NEIGHBORS)],
+            "leak": self._leak(row),
+        }
+
+    def copies(self, row: int) -> dict[str, Any]:
+        """Describe a sample and its copies.
+
+        Parameters
+        ----------
+        row : int
+            Row of one of them.
+
+        Returns
+        -------
+        dict of str to object
+            Values for JSON; ``row`` is the first of them, which stands for all.
+        """
+        found, samples = self._session.copies(row), self._samples
+        rows = found.rows
+        given = samples.given[rows]
+        best = self._session.best_copy(rows)
+        shown = rows[:SHOWN_COPIES].tolist()
+        if best is not None and best not in shown:
+            shown[-1] = best
+        return {
+            "row": int(rows[0]),
+            "picture": self._has_pictures,
+            "text": self._text(int(rows[0]), CHARACTERS_OF_A_COPY),
+            "copies": [
+                {**self.tile(one, CHARACTERS_OF_A_COPY, "copies"), "leak": self._leak(one)} for one in shown
+            ],
+            "n_copies": len(rows),
+            "n_conflicting": len(np.unique(given[given != MISSING])),
+            "best": best,
+            "fingerprint": found.fingerprint,
         }
 
     def progress(self, progress: ReviewProgress) -> dict[str, Any]:
@@ -137,6 +185,7 @@ class Describer:
                 "needed": FEWEST_AUDITED,
             },
             "calibrated": progress.calibration is not None,
+            "other_issues": progress.other_issues,
         }
 
     def text_from(self, row: int, start: int) -> str:
@@ -161,6 +210,14 @@ class Describer:
         if samples.sources is None or samples.run.record.source_kind != "text":
             return None
         return str(samples.sources[row])[:most]
+
+    def _leak(self, row: int) -> dict[str, Any] | None:
+        """The sample of the test set that a sample is a copy of."""
+        found = self._session.issues.leak(row)
+        if found is None:
+            return None
+        text = None if found.text is None else found.text[:CHARACTERS_AT_ONCE]
+        return {"id": found.id, "label": found.label, "text": text, "picture": found.path is not None}
 
     def _neighbor(self, neighbor: Neighbor) -> dict[str, Any]:
         return {

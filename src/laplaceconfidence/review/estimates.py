@@ -66,6 +66,9 @@ class ReviewProgress:
         Share of wrong labels, from the random sample.
     calibration : LogOddsCalibration or None
         Calibration of the confidences, if enough samples were drawn at random.
+    other_issues : dict of str to tuple of int
+        Decided and all samples of the queues of outliers and leaks, and sets of the queue of copies; queues
+        that are empty are left out.
     """
 
     n_suspects: int
@@ -78,6 +81,7 @@ class ReviewProgress:
     most_left: float | None
     noise: NoiseEstimate
     calibration: LogOddsCalibration | None
+    other_issues: dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

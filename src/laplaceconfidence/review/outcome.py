@@ -30,6 +30,9 @@ class ReviewOutcome:
         Ids among them that were drawn at random.
     calibration : LogOddsCalibration or None
         Calibration of the confidences, if enough samples were drawn at random.
+    dropped : frozenset of str
+        Ids of samples that reviewers dropped: as copies, as leaks, or for another reason than that no class
+        fits.
     """
 
     labels: dict[str, Any]
@@ -37,6 +40,7 @@ class ReviewOutcome:
     paths: dict[str, str]
     at_random: frozenset[str]
     calibration: LogOddsCalibration | None
+    dropped: frozenset[str]
 
 
 def review_outcome(run: AuditRun) -> ReviewOutcome:
@@ -68,10 +72,12 @@ def review_outcome(run: AuditRun) -> ReviewOutcome:
     finally:
         session.close()
     values = run.record.class_values
-    row_of = {}
+    decisions = read_decisions(run.folder, run.record)
+    row_of: dict[str, int] = {}
     labels: dict[str, Any] = {}
-    for decision in read_decisions(run.folder, run.record):
-        if decision.verdict in SETTLES_LABEL or decision.verdict == "none":
+    for decision in decisions:
+        settles = decision.verdict in SETTLES_LABEL or decision.verdict == "none"
+        if decision.subject == "label" and settles:
             id = str(samples.ids[decision.row])
             row_of[id] = decision.row
             labels[id] = None if decision.label is None else values[decision.label]
@@ -83,4 +89,5 @@ def review_outcome(run: AuditRun) -> ReviewOutcome:
         paths={} if sources is None else {id: str(sources[row]) for id, row in row_of.items()},
         at_random=frozenset(id for id, row in row_of.items() if row in drawn),
         calibration=calibration,
+        dropped=frozenset(str(samples.ids[one.row]) for one in decisions if one.verdict == "drop"),
     )

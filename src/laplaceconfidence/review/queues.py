@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -12,9 +13,12 @@ from laplaceconfidence.arrays import BoolArray, IntArray
 from laplaceconfidence.auditing.statement import VERIFIED_LABELS
 from laplaceconfidence.auditing.summary import count_pairs
 from laplaceconfidence.data.identity import name_of
+from laplaceconfidence.records.other_issues import NO_SET, OtherIssues
 from laplaceconfidence.records.sample_arrays import SampleArrays
 
-QueueName = Literal["worst", "ranked", "random", "unlabeled"]
+QueueName = Literal["worst", "ranked", "random", "unlabeled", "outliers", "copies", "leaks"]
+QUEUES: tuple[QueueName, ...] = get_args(QueueName)
+OTHER_ISSUES: tuple[QueueName, ...] = ("outliers", "copies", "leaks")
 Show = Literal["undecided", "decided", "all"]
 SEARCHED_CHARACTERS = 2_000  # of every text, from its beginning
 
@@ -25,7 +29,7 @@ class QueueFilter:
 
     Parameters
     ----------
-    view : {"worst", "ranked", "random", "unlabeled"}, default="worst"
+    view : {"worst", "ranked", "random", "unlabeled", "outliers", "copies", "leaks"}, default="worst"
         The queue.
     given, suggested : int, optional
         Only samples with these labels (codes).
@@ -43,16 +47,21 @@ class QueueFilter:
 
 
 class Queues:
-    """Flagged labels worst first, labels to look at by rank, all in random order, and unlabeled samples.
+    """Flagged labels worst first, labels by rank, all in random order, unlabeled samples, and other issues.
+
+    In the queue of copies, the first row of every set stands for the set.
 
     Parameters
     ----------
     samples : SampleArrays
         The samples of the audit.
+    issues : OtherIssues
+        Its outliers, copies and leaks.
     """
 
-    def __init__(self, samples: SampleArrays) -> None:
+    def __init__(self, samples: SampleArrays, issues: OtherIssues) -> None:
         self._samples = samples
+        self._issues = issues
         missing = np.flatnonzero(~samples.is_labeled)
         surest_first = np.argsort(-samples.probability[missing], kind="stable")
         self.rows_of: dict[QueueName, IntArray] = {
@@ -60,6 +69,9 @@ class Queues:
             "ranked": samples.first_rows,
             "random": samples.random_order,
             "unlabeled": missing[surest_first],
+            "outliers": issues.outliers,
+            "copies": np.array([copies.rows[0] for copies in issues.copies], dtype=np.int64),
+            "leaks": issues.leaked,
         }
         self._found = lru_cache(maxsize=32)(self._search)
         self._texts: list[Any] | None = None
@@ -99,13 +111,19 @@ class Queues:
             In the order of the queue.
         """
         rows = self.rows_of[filter.view]
+        if filter.given is None and filter.suggested is None and not filter.search.strip():
+            return rows
+        passes = np.ones(len(self._samples), dtype=bool)
         if filter.given is not None:
-            rows = rows[self._samples.given[rows] == filter.given]
+            passes &= self._samples.given == filter.given
         if filter.suggested is not None:
-            rows = rows[self._samples.offered[rows] == filter.suggested]
+            passes &= self._samples.offered == filter.suggested
         if filter.search.strip():
-            rows = rows[self._found(filter.search.strip().casefold())[rows]]
-        return rows
+            passes &= self._found(filter.search.strip().casefold())
+        if filter.view == "copies":  # a set passes if one of its samples does
+            of_sets = np.isin(self._issues.set_of, np.unique(self._issues.set_of[passes]))
+            passes = of_sets & (self._issues.set_of != NO_SET)
+        return rows[passes[rows]]
 
     def step(self, filter: QueueFilter, is_decided: BoolArray, row: int | None, direction: int) -> int | None:
         """Return the next row that passes a filter; after the last one comes the first.
@@ -146,7 +164,7 @@ class Queues:
 
         Parameters
         ----------
-        view : {"worst", "ranked", "random", "unlabeled"}
+        view : {"worst", "ranked", "random", "unlabeled", "outliers", "copies", "leaks"}
             The queue.
         is_decided : ndarray of bool of shape (n,)
             Which samples have a decision.
@@ -168,7 +186,7 @@ class Queues:
         pairs = count_pairs(given, suggested, n_classes)[:most]
         return [(old, new, n, left.get((old, new), 0)) for old, new, n in pairs]
 
-    def n_left(self, is_decided: BoolArray) -> dict[QueueName, int]:
+    def n_left(self, is_decided: Callable[[QueueName], BoolArray]) -> dict[QueueName, int]:
         """Count the samples of every queue that are left to decide on.
 
         Of the random queue, which holds every label, only the first ones count: those that the audit drew, or
@@ -176,8 +194,8 @@ class Queues:
 
         Parameters
         ----------
-        is_decided : ndarray of bool of shape (n,)
-            Which samples have a decision.
+        is_decided : callable
+            Returns, for the name of a queue, which samples need no decision in it any more.
 
         Returns
         -------
@@ -185,7 +203,7 @@ class Queues:
         """
         n_drawn = len(self._samples.run.record.review_sample) or VERIFIED_LABELS
         rows_of = {**self.rows_of, "random": self.rows_of["random"][:n_drawn]}
-        return {name: int((~is_decided[rows]).sum()) for name, rows in rows_of.items()}
+        return {name: int((~is_decided(name)[rows]).sum()) for name, rows in rows_of.items()}
 
     def _search(self, text: str) -> BoolArray:
         """Rows whose id, number ("row 17", where the id is a digest), text or path contains ``text``."""

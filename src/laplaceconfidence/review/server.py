@@ -15,8 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from laplaceconfidence.arrays import IntArray
+from laplaceconfidence.data.picture_encoding import EncodedPicture
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 from laplaceconfidence.records.thumbnails import Thumbnails
+from laplaceconfidence.review.decisions import subject_of
 from laplaceconfidence.review.describe import Describer
 from laplaceconfidence.review.guard import Access, Guard
 from laplaceconfidence.review.picture_prefetcher import PicturePrefetcher
@@ -90,6 +92,17 @@ class UndoRequest(_Strict):
     queue: QueueRequest = QueueRequest()
 
 
+class CopiesRequest(_Strict):
+    """A verdict on all copies of a set, which ``fingerprint`` identifies; ``kept`` is for "keep-one" only."""
+
+    row: int
+    verdict: str
+    kept: int | None = None
+    fingerprint: str
+    who: Who
+    queue: QueueRequest = QueueRequest(view="copies")
+
+
 class BulkRequest(_Strict):
     """Accept all suggestions of a preview, which ``fingerprint`` identifies."""
 
@@ -142,17 +155,26 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
     def shown(filter: QueueFilter, row: int | None) -> dict[str, Any]:
         """A sample with its position in the queue, and how far the review is."""
         progress = session.progress()
-        rows = session.queues.rows(filter, session.is_decided)
+        rows = session.queues.rows(filter, session.is_decided(filter.view))
+        described = None
+        if row is not None and filter.view == "copies":
+            described = describer.copies(row)
+            row = described["row"]
+        elif row is not None:
+            described = describer.sample(row, progress.calibration, subject_of(filter.view))
         position = None
         if row is not None and len(at := (rows == row).nonzero()[0]):
             position = int(at[0]) + 1
         prefetch(rows[position or 0 :])
         return {
-            "sample": None if row is None else describer.sample(row, progress.calibration),
+            "sample": described,
             "position": position,
             "n_in_queue": len(rows),
             "progress": describer.progress(progress),
         }
+
+    def next_row(filter: QueueFilter, after: int | None, direction: int = 1) -> int | None:
+        return session.queues.step(filter, session.is_decided(filter.view), after, direction)
 
     @app.get("/")
     def page() -> HTMLResponse:
@@ -178,7 +200,7 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
         queue: QueueRequest, after: int | None = None, direction: Annotated[int, Query(ge=-1, le=1)] = 1
     ) -> dict[str, Any]:
         filter = queue.filter()
-        return shown(filter, session.queues.step(filter, session.is_decided, after, direction))
+        return shown(filter, next_row(filter, after, direction))
 
     @app.post("/api/sample/{row}")
     def sample(row: int, queue: QueueRequest) -> dict[str, Any]:
@@ -190,10 +212,11 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
 
     @app.post("/api/grid")
     def grid(queue: QueueRequest, page: Annotated[int, Query(ge=0)] = 0) -> dict[str, Any]:
-        rows = session.queues.rows(queue.filter(), session.is_decided)
+        filter = queue.filter()
+        rows = session.queues.rows(filter, session.is_decided(filter.view))
         part = rows[page * TILES_ON_A_PAGE : (page + 1) * TILES_ON_A_PAGE]
         return {
-            "tiles": [describer.tile(int(row)) for row in part],
+            "tiles": [describer.tile(int(row), subject=subject_of(filter.view)) for row in part],
             "n_in_queue": len(rows),
             "n_pages": -(-len(rows) // TILES_ON_A_PAGE),
             "progress": describer.progress(session.progress()),
@@ -203,7 +226,7 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
     def pairs(view: QueueName = "worst") -> list[dict[str, Any]]:
         return [
             {"given": given, "suggested": suggested, "n": n, "n_left": left}
-            for given, suggested, n, left in session.queues.pairs(view, session.is_decided, MOST_PAIRS)
+            for given, suggested, n, left in session.queues.pairs(view, session.is_decided(view), MOST_PAIRS)
         ]
 
     @app.post("/api/decisions")
@@ -217,23 +240,38 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
             queue=request.queue.view,
         )
         filter = request.queue.filter()
-        row = session.queues.step(filter, session.is_decided, request.row, 1)
-        return {"stored": describer.tile(request.row), **shown(filter, row)}
+        stored = describer.tile(request.row, subject=subject_of(filter.view))
+        return {"stored": stored, **shown(filter, next_row(filter, request.row))}
 
     @app.post("/api/decisions/many")
     def decide_many(request: ManyRequest) -> dict[str, Any]:
         rows = [(row, version) for row, version in request.rows]
         made = session.decide_many(rows, request.verdict, who=request.who, queue=request.queue.view)
         return {
-            "stored": [describer.tile(decision.row) for decision in made],
+            "stored": [describer.tile(decision.row, subject=decision.subject) for decision in made],
             "progress": describer.progress(session.progress()),
         }
 
+    @app.post("/api/copies")
+    def decide_copies(request: CopiesRequest) -> dict[str, Any]:
+        made = session.decide_copies(
+            request.row,
+            request.verdict,
+            kept=request.kept,
+            fingerprint=request.fingerprint,
+            who=request.who,
+        )
+        filter = request.queue.filter()
+        first = made[0].row  # stands for all of them in the queue
+        return {"n_stored": len(made), **shown(filter, next_row(filter, first))}
+
     @app.post("/api/undo")
     def undo(request: UndoRequest) -> dict[str, Any]:
-        undone = session.undo(who=request.who)
-        row = undone[0].row if len(undone) == 1 else None
-        return {"n_undone": len(undone), **shown(request.queue.filter(), row)}
+        undone, filter = session.undo(who=request.who), request.queue.filter()
+        subject = undone[0].subject if undone else None
+        is_one = len(undone) == 1 or subject == "copies"
+        row = undone[0].row if is_one and subject == subject_of(filter.view) else None
+        return {"n_undone": len(undone), "subject": subject, **shown(filter, row)}
 
     @app.get("/api/bulk")
     def preview(
@@ -260,10 +298,12 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
     @app.get("/picture/{size}/{row}")
     def picture(size: str, row: int) -> Response:
         found = thumbnails.of(session.check_row(row), SIZES[size]) if size in SIZES else None
-        if found is None:
-            return Response(status_code=404)
-        headers = {"Cache-Control": "private, max-age=3600"}
-        return Response(found.content, media_type=found.media_type, headers=headers)
+        return _picture_response(found)
+
+    @app.get("/test_picture/{size}/{row}")
+    def test_picture(size: str, row: int) -> Response:
+        found = thumbnails.of_test_sample(session.check_row(row), SIZES[size]) if size in SIZES else None
+        return _picture_response(found)
 
     return Guard(app, access)
 
@@ -276,6 +316,9 @@ def _views(session: ReviewSession) -> list[tuple[QueueName, str]]:
         "ranked": "By rank",
         "random": "Random sample",
         "unlabeled": "Unlabeled",
+        "outliers": "Outliers",
+        "copies": "Copies",
+        "leaks": "Leaks",
     }
     order = list(names)
     if len(rows_of["ranked"]) == len(rows_of["worst"]):
@@ -283,6 +326,13 @@ def _views(session: ReviewSession) -> list[tuple[QueueName, str]]:
     if session.samples.run.record.statement.verifying is not None:
         order.insert(0, order.pop(order.index("random")))
     return [(name, names[name]) for name in order if name == "random" or len(rows_of[name])]
+
+
+def _picture_response(picture: EncodedPicture | None) -> Response:
+    if picture is None:
+        return Response(status_code=404)
+    headers = {"Cache-Control": "private, max-age=3600"}
+    return Response(picture.content, media_type=picture.media_type, headers=headers)
 
 
 def _report_errors(app: FastAPI, describer: Describer, session: ReviewSession) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from laplaceconfidence.exceptions import InvalidInputError, MissingDependencyError
 from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.review.guard import Access
+from laplaceconfidence.validation import check_choice, must_be
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -58,8 +59,9 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     reviewer: str,
+    queue: str | None = None,
     open_browser: bool = True,
-    announce: Callable[[Access], None],
+    announce: Callable[[str, Access], None],
 ) -> None:
     """Serve the review of an audit until interrupted.
 
@@ -73,10 +75,12 @@ def serve(
         Port to listen on; 0 chooses a free one.
     reviewer : str
         Name of the reviewer that the page suggests.
+    queue : {"worst", "random", "unlabeled", "outliers", "copies", "leaks"}, optional
+        The queue that the page begins with; by default that of the suspects.
     open_browser : bool, default=True
         Whether to open the page in a browser.
     announce : callable
-        Called with the address once the server listens.
+        Called with the address of the page and its access once the server listens.
     """
     try:
         import uvicorn
@@ -86,12 +90,19 @@ def serve(
         raise MissingDependencyError(
             f"The review page needs {error.name}: pip install 'laplaceconfidence[review]'"
         ) from error
+    from laplaceconfidence.review.queues import QUEUES
     from laplaceconfidence.review.session import ReviewSession
 
+    if queue is not None:
+        check_choice(queue, "queue", QUEUES)
     listener = listening_socket(host, port)
     access = Access(host, int(listener.getsockname()[1]))
     session = ReviewSession(run)
     try:
+        filled = [name for name, rows in session.queues.rows_of.items() if len(rows) or name == "worst"]
+        if queue is not None and queue not in filled:
+            raise must_be("queue", f"one that this run has samples for: {', '.join(filled)}", queue)
+        address = access.url if queue is None else f"{access.url}#view={queue}"
         app = create_app(session, access, reviewer=reviewer)
         settings = uvicorn.Config(
             app,
@@ -102,10 +113,10 @@ def serve(
             timeout_graceful_shutdown=2,
         )
         server = uvicorn.Server(settings)
-        announce(access)
+        announce(address, access)
         if open_browser:
             # In a thread of its own, as some browsers block until they are closed.
-            threading.Timer(0.3, webbrowser.open, [access.url]).start()
+            threading.Timer(0.3, webbrowser.open, [address]).start()
         server.run(sockets=[listener])
     finally:
         listener.close()

@@ -1,10 +1,8 @@
-"""A review: the audit, and the decisions on its labels."""
+"""A review: the audit, and the decisions on its labels and samples."""
 
 from __future__ import annotations
 
-import hashlib
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +10,18 @@ import numpy as np
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.auditing.corrections import accepted_suggestions
 from laplaceconfidence.confidence.calibration import LogOddsCalibration
-from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records.audit_run import AuditRun
+from laplaceconfidence.records.other_issues import OtherIssues
 from laplaceconfidence.records.sample_arrays import SampleArrays
-from laplaceconfidence.review.decisions import VERDICTS, Decision, means_wrong, new_decision
+from laplaceconfidence.review.copies import best_copy_to_keep, new_decisions_on_copies, rows_of_copies
+from laplaceconfidence.review.decisions import (
+    Decision,
+    NewDecision,
+    Subject,
+    new_decision,
+    new_sample_decision,
+    subject_of,
+)
 from laplaceconfidence.review.estimates import (
     RandomSample,
     ReviewProgress,
@@ -23,28 +29,11 @@ from laplaceconfidence.review.estimates import (
     noise_estimate,
     random_sample,
 )
-from laplaceconfidence.review.queues import QueueFilter, Queues
+from laplaceconfidence.review.queues import OTHER_ISSUES, QueueFilter, Queues
+from laplaceconfidence.review.state import Bulk, ReviewState
 from laplaceconfidence.review.store import DecisionStore
+from laplaceconfidence.review.store_errors import StaleDecisionError
 from laplaceconfidence.validation import check_integer, must_be
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Bulk:
-    """Suggestions that can be accepted all at once.
-
-    Parameters
-    ----------
-    rows : ndarray of int
-        Rows of the samples, the most probable suggestion first.
-    versions : ndarray of int
-        Versions of their decisions at the time of the preview; they are stored only if these still hold.
-    fingerprint : str
-        Hash of the rows and their versions, so that what was previewed is what is stored.
-    """
-
-    rows: IntArray
-    versions: IntArray
-    fingerprint: str
 
 
 class ReviewSession:
@@ -58,16 +47,12 @@ class ReviewSession:
 
     def __init__(self, run: AuditRun) -> None:
         self.samples = SampleArrays.of(run)
-        self.queues = Queues(self.samples)
+        self.issues = OtherIssues.of(run)
+        self.queues = Queues(self.samples, self.issues)
         self.store = DecisionStore(run.folder, run.record)
         self._lock = threading.RLock()
         self._seen_version = -1
-        self._decisions: dict[int, Decision] = {}
-        # By row; verdicts are indices into VERDICTS and count only where there is a decision.
-        self._verdict: IntArray = np.zeros(len(self.samples), dtype=np.int64)
-        self._is_decided: BoolArray = np.zeros(len(self.samples), dtype=bool)
-        self._is_wrong: FloatArray = np.full(len(self.samples), np.nan)
-        self._in_random: BoolArray = np.zeros(len(self.samples), dtype=bool)
+        self._state = ReviewState(self.samples, self.issues)
         self._sample_seen = b""
         self._calibration: LogOddsCalibration | None = None
         self._error_probability: FloatArray = 1 - self.samples.confidence
@@ -77,8 +62,27 @@ class ReviewSession:
         """Close the file of decisions."""
         self.store.close()
 
-    def decision(self, row: int) -> Decision | None:
+    def decision(self, row: int, subject: Subject = "label") -> Decision | None:
         """Return the latest decision on a sample.
+
+        Parameters
+        ----------
+        row : int
+            Row of the sample.
+        subject : {"label", "copies", "leaks"}, default="label"
+            What was decided.
+
+        Returns
+        -------
+        Decision or None
+            None where there never was one.
+        """
+        with self._lock:
+            self._refresh()
+            return self._state.decision(row, subject)
+
+    def dropped_by(self, row: int) -> Decision | None:
+        """Return a decision by which a sample is left out.
 
         Parameters
         ----------
@@ -88,18 +92,27 @@ class ReviewSession:
         Returns
         -------
         Decision or None
-            None where there never was one.
+            None where the sample stays.
         """
         with self._lock:
             self._refresh()
-            return self._decisions.get(row)
+            return self._state.dropped_by(row)
 
-    @property
-    def is_decided(self) -> BoolArray:
-        """ndarray of bool of shape (n,): which samples have a decision."""
+    def is_decided(self, queue: str = "worst") -> BoolArray:
+        """Return which samples need no decision in a queue any more.
+
+        Parameters
+        ----------
+        queue : str, default="worst"
+            Name of the queue.
+
+        Returns
+        -------
+        ndarray of bool of shape (n,)
+        """
         with self._lock:
             self._refresh()
-            return self._is_decided.copy()
+            return self._state.is_decided(queue)
 
     def check_row(self, row: Any) -> int:
         """Check that there is a sample with this row.
@@ -137,8 +150,8 @@ class ReviewSession:
         ----------
         row : int
             Row of the sample.
-        verdict : {"keep", "suggestion", "other", "unsure", "none"}
-            The verdict.
+        verdict : {"keep", "suggestion", "other", "unsure", "none", "drop"}
+            The verdict; on a leak, "keep", "drop" or "unsure".
         label : int or None
             Code of the class, for "other" only.
         expected_version : int
@@ -158,7 +171,7 @@ class ReviewSession:
             If another decision was stored in the meantime.
         """
         with self._lock:
-            decision = new_decision(self.samples, self.check_row(row), verdict, label, expected_version)
+            decision = self._new_decision(row, verdict, label, expected_version, queue)
             return self._remember_all(self.store.decide([decision], who=who, queue=queue))[0]
 
     def undo(self, *, who: str) -> list[Decision]:
@@ -194,7 +207,8 @@ class ReviewSession:
         samples = self.samples
         with self._lock:
             self._refresh()
-            rows = self.queues.rows(QueueFilter(given=given, suggested=suggested), self._is_decided)
+            filter = QueueFilter(given=given, suggested=suggested)
+            rows = self.queues.rows(filter, self._state.is_decided(filter.view))
             accepted = accepted_suggestions(
                 flagged=samples.flagged,
                 given=samples.given,
@@ -204,9 +218,7 @@ class ReviewSession:
             )
             rows = rows[accepted[rows]]
             rows = rows[np.argsort(-samples.probability[rows], kind="stable")]
-            versions = np.array([self._version(int(row)) for row in rows], dtype=np.int64)
-        seen = hashlib.sha256(rows.tobytes() + versions.tobytes()).hexdigest()
-        return Bulk(rows, versions, seen)
+            return self._state.bulk(rows, "label")
 
     def accept_bulk(self, bulk: Bulk, *, who: str) -> list[Decision]:
         """Accept several suggestions in one step, which is undone as one.
@@ -243,8 +255,8 @@ class ReviewSession:
         ----------
         rows : list of (int, int)
             Row and expected version of every sample.
-        verdict : {"keep", "suggestion", "unsure", "none"}
-            The verdict.
+        verdict : {"keep", "suggestion", "unsure", "none", "drop"}
+            The verdict; on leaks, "keep", "drop" or "unsure".
         who : str
             Name of the reviewer.
         queue : str
@@ -257,11 +269,84 @@ class ReviewSession:
         with self._lock:
             if len({row for row, _ in rows}) != len(rows):
                 raise must_be("rows", "different from each other", [row for row, _ in rows])
-            decisions = [
-                new_decision(self.samples, self.check_row(row), verdict, None, version)
-                for row, version in rows
-            ]
+            decisions = [self._new_decision(row, verdict, None, version, queue) for row, version in rows]
             return self._remember_all(self.store.decide(decisions, who=who, queue=queue))
+
+    def copies(self, row: int) -> Bulk:
+        """Return a sample and its copies.
+
+        Parameters
+        ----------
+        row : int
+            Row of a sample that has copies.
+
+        Returns
+        -------
+        Bulk
+
+        Raises
+        ------
+        InvalidInputError
+            If it has none.
+        """
+        rows = rows_of_copies(self.issues, self.check_row(row))
+        with self._lock:
+            self._refresh()
+            return self._state.bulk(rows, "copies")
+
+    def best_copy(self, rows: IntArray) -> int | None:
+        """Return the copy to keep, if only one is: the one that an export would keep.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Rows of the copies.
+
+        Returns
+        -------
+        int or None
+            None where all of them are left out already.
+        """
+        with self._lock:
+            self._refresh()
+            return best_copy_to_keep(self.samples, self._state, rows)
+
+    def decide_copies(
+        self, row: int, verdict: str, *, kept: int | None, fingerprint: str, who: str
+    ) -> list[Decision]:
+        """Decide on a sample and all of its copies in one step.
+
+        Parameters
+        ----------
+        row : int
+            Row of one of them.
+        verdict : {"keep-one", "keep", "drop", "unsure"}
+            "keep-one" drops all but one; the others apply to all of them.
+        kept : int or None
+            Row of the copy that stays, for "keep-one" only.
+        fingerprint : str
+            That of the copies as the reviewer saw them.
+        who : str
+            Name of the reviewer.
+
+        Returns
+        -------
+        list of Decision
+
+        Raises
+        ------
+        StaleDecisionError
+            If somebody decided on one of them in the meantime; nothing is stored then.
+        """
+        with self._lock:
+            copies = self.copies(row)
+            if copies.fingerprint != fingerprint:
+                known = (self._state.decision(copy, "copies") for copy in copies.rows.tolist())
+                latest = max((one for one in known if one), key=lambda one: one.at, default=None)
+                nobody = Decision(row, 0, None, None, "someone", "", "copies", "copies")
+                raise StaleDecisionError(latest or nobody, len(copies.rows))
+            decisions = new_decisions_on_copies(self.samples, self._state, copies, verdict, kept)
+            return self._remember_all(self.store.decide(decisions, who=who, queue="copies"))
 
     def progress(self) -> ReviewProgress:
         """Count the decisions, and estimate how many wrong labels are left.
@@ -275,19 +360,24 @@ class ReviewSession:
             self._refresh()
             sample = self._random_sample()
             self._calibrate(sample)
-            unsettled = samples.is_labeled & np.isnan(self._is_wrong)
-            counts = np.bincount(self._verdict[self._is_decided], minlength=len(VERDICTS))
+            state = self._state
+            unsettled = samples.is_labeled & np.isnan(state.is_wrong) & ~state.is_dropped
             return ReviewProgress(
                 n_suspects=len(samples.suspects),
-                n_suspects_decided=int(self._is_decided[samples.suspects].sum()),
+                n_suspects_decided=int(state.is_decided("worst")[samples.suspects].sum()),
                 n_ranked=len(samples.first_rows),
-                n_ranked_decided=int(self._is_decided[samples.first_rows].sum()),
-                n_left={str(name): n for name, n in self.queues.n_left(self._is_decided).items()},
-                by_verdict={str(verdict): int(n) for verdict, n in zip(VERDICTS, counts, strict=True)},
+                n_ranked_decided=int(state.is_decided("ranked")[samples.first_rows].sum()),
+                n_left={str(name): n for name, n in self.queues.n_left(state.is_decided).items()},
+                by_verdict=state.n_by_verdict(),
                 expected_left=float(self._error_probability[unsettled].sum()),
                 most_left=self._most_left(int(unsettled.sum())),
                 noise=noise_estimate(sample.wrong),
                 calibration=self._calibration,
+                other_issues={
+                    queue: (int(state.is_decided(queue)[rows].sum()), len(rows))
+                    for queue, rows in self.queues.rows_of.items()
+                    if queue in OTHER_ISSUES and len(rows)
+                },
             )
 
     def random_sample(self) -> RandomSample:
@@ -302,8 +392,9 @@ class ReviewSession:
             return self._random_sample()
 
     def _random_sample(self) -> RandomSample:
-        order = self.samples.random_order
-        return random_sample(order, self._is_decided, self._is_wrong, self._in_random)
+        state = self._state
+        is_decided = state.is_decided("random")
+        return random_sample(self.samples.random_order, is_decided, state.is_wrong, state.in_random_queue)
 
     def _calibrate(self, sample: RandomSample) -> None:
         """Calibrate the error probabilities on the random sample, if it has changed."""
@@ -320,15 +411,28 @@ class ReviewSession:
         statement = self.samples.run.record.statement
         if not statement.is_unidentified or self._calibration is not None:
             return None
-        return float(np.clip(statement.n_at_most - np.nansum(self._is_wrong), 0, n_unsettled))
+        return float(np.clip(statement.n_at_most - np.nansum(self._state.is_wrong), 0, n_unsettled))
 
-    def _version(self, row: int) -> int:
-        known = self._decisions.get(row)
-        return known.version if known else 0
+    def _new_decision(
+        self, row: int, verdict: str, label: int | None, version: int, queue: str
+    ) -> NewDecision:
+        self.check_row(row)
+        subject = subject_of(queue)
+        if subject == "label":
+            return new_decision(self.samples, row, verdict, label, version)
+        if subject == "copies":
+            raise must_be("queue", "another than that of copies, which are decided on together", queue)
+        leak = self.issues.leak(row)
+        if leak is None:
+            raise must_be("row", "that of a sample that is also in the test set", row)
+        if label is not None:
+            raise must_be("label", "left out where the sample, not its label, is decided on", label)
+        shown = {"leaked_from": leak.id, "label_there": leak.label}
+        return new_sample_decision(self.samples, row, subject, verdict, version, shown)
 
     def _remember_all(self, made: list[Decision]) -> list[Decision]:
         for decision in made:
-            self._remember(decision)
+            self._state.remember(decision)
         return made
 
     def _refresh(self) -> None:
@@ -336,16 +440,5 @@ class ReviewSession:
         version = self.store.data_version()
         if version != self._seen_version:
             for decision in self.store.all():
-                self._remember(decision)
+                self._state.remember(decision)
             self._seen_version = version
-
-    def _remember(self, decision: Decision) -> None:
-        row = decision.row
-        self._decisions[row] = decision
-        self._is_decided[row] = decision.verdict is not None
-        if decision.verdict is not None:
-            self._verdict[row] = VERDICTS.index(decision.verdict)
-        wrong = means_wrong(decision.verdict)
-        has_label = self.samples.given[row] != MISSING
-        self._is_wrong[row] = np.nan if wrong is None or not has_label else float(wrong)
-        self._in_random[row] = decision.queue == "random" and decision.verdict is not None

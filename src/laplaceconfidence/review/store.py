@@ -1,9 +1,9 @@
 """Decisions on disk: one SQLite file in the folder of the run, from which nothing is ever deleted.
 
 A decision is flushed to disk before the page reports it as stored. The table ``log`` only grows: who decided
-what, when, and what was shown. The table ``decisions`` holds the latest decision on every sample with a
-version. A new decision names the version that the reviewer saw, so that two tabs or two reviewers do not
-overwrite each other's decisions unknowingly.
+what, when, and what was shown. The table ``decisions`` holds the latest decision on every sample and subject
+(its label, its copies, its leak) with a version. A new decision names the version that the reviewer saw, so
+that two tabs or two reviewers do not overwrite each other's decisions unknowingly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.folder_lock import FolderLock
 from laplaceconfidence.records.audit_run import KIND, AuditRecord, read_audit
 from laplaceconfidence.records.run_folder import DECISIONS, record_name
-from laplaceconfidence.review.decisions import Decision, NewDecision
+from laplaceconfidence.review.decisions import Decision, NewDecision, Subject
 from laplaceconfidence.review.store_errors import (
     DiskFullError,
     StaleDecisionError,
@@ -31,30 +31,11 @@ from laplaceconfidence.review.store_errors import (
     check_whole,
     explained,
 )
+from laplaceconfidence.review.store_format import FIELDS, FORMAT_VERSION, SCHEMA, upgrade
 
 FILE = DECISIONS
-FORMAT_VERSION = 1
 SECONDS_TO_WAIT = 5.0  # for another process that is writing
 _ROWS_AT_ONCE = 500
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS decisions (
-    row INTEGER PRIMARY KEY, version INTEGER NOT NULL, verdict TEXT, label INTEGER,
-    who TEXT NOT NULL, at TEXT NOT NULL, queue TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS log (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, row INTEGER NOT NULL, sample_id TEXT NOT NULL,
-    version INTEGER NOT NULL, verdict TEXT, label INTEGER, who TEXT NOT NULL, at TEXT NOT NULL,
-    queue TEXT NOT NULL, before TEXT, batch TEXT NOT NULL, undoes TEXT, shown TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS log_by_batch ON log (batch);
-CREATE INDEX IF NOT EXISTS log_by_person ON log (who, seq);
-CREATE TRIGGER IF NOT EXISTS log_stays BEFORE UPDATE ON log
-BEGIN SELECT RAISE(ABORT, 'the log of decisions only grows'); END;
-CREATE TRIGGER IF NOT EXISTS log_is_kept BEFORE DELETE ON log
-BEGIN SELECT RAISE(ABORT, 'the log of decisions only grows'); END;
-"""
 
 
 class DecisionStore:
@@ -100,7 +81,7 @@ class DecisionStore:
         problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if problem != "ok":
             raise sqlite3.DatabaseError(problem)
-        connection.executescript(_SCHEMA)
+        connection.executescript(SCHEMA)
         expected = {"format_version": str(FORMAT_VERSION), "audit": _fingerprint(record)}
         connection.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", expected.items())
         found = dict(connection.execute("SELECT key, value FROM about"))
@@ -114,6 +95,7 @@ class DecisionStore:
                 f"{self.path} holds decisions about another audit than the one beside it: move it away, or "
                 "use 'laplaceconfidence audit SOURCE --decisions RUN' to reuse its decisions."
             )
+        upgrade(connection)
         return connection
 
     def close(self) -> None:
@@ -133,14 +115,14 @@ class DecisionStore:
             return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
     def all(self) -> list[Decision]:
-        """Return the latest decision on every sample that ever had one.
+        """Return the latest decision on every sample and subject that ever had one.
 
         Returns
         -------
         list of Decision
         """
         with self._reading() as connection:
-            found = connection.execute("SELECT row, version, verdict, label, who, at, queue FROM decisions")
+            found = connection.execute(f"SELECT {FIELDS} FROM decisions")
             return [Decision(*fields) for fields in found]
 
     def log(self) -> Iterator[dict[str, Any]]:
@@ -184,12 +166,15 @@ class DecisionStore:
         with self._writing() as connection:
             before = self._current(connection, [decision.row for decision in new])
             for decision in new:
-                known = before.get(decision.row)
+                known = before.get((decision.row, decision.subject))
                 if (known.version if known else 0) != decision.expected_version:
                     raise StaleDecisionError(
                         known or Decision(decision.row, 0, None, None, "someone", at, queue), len(new)
                     )
-            made = [Decision(d.row, d.expected_version + 1, d.verdict, d.label, who, at, queue) for d in new]
+            made = [
+                Decision(d.row, d.expected_version + 1, d.verdict, d.label, who, at, queue, d.subject)
+                for d in new
+            ]
             details = [(decision.sample_id, decision.shown) for decision in new]
             batch = secrets.token_hex(8)
             self._store(connection, made, before, details, batch=batch, undoes=None, by=(who, at))
@@ -222,36 +207,36 @@ class DecisionStore:
             if found is None:
                 return []
             undone = connection.execute(
-                "SELECT row, sample_id, verdict, label, before FROM log WHERE batch = ?", found
+                "SELECT row, subject, sample_id, verdict, label, before FROM log WHERE batch = ?", found
             ).fetchall()
             current = self._current(connection, [entry[0] for entry in undone])
-            for row, _, verdict, label, _ in undone:
-                now = current[row]
+            for row, subject, _, verdict, label, _ in undone:
+                now = current[row, subject]
                 if (now.verdict, now.label, now.who) != (verdict, label, who):
                     raise StaleDecisionError(now, len(undone))
-            made = [_restored(before, row, current[row].version + 1, who) for row, *_, before in undone]
-            details: list[tuple[str, dict[str, Any]]] = [(sample_id, {}) for _, sample_id, *_ in undone]
+            made = [_restored(entry[-1], current[entry[0], entry[1]], who) for entry in undone]
+            details: list[tuple[str, dict[str, Any]]] = [(entry[2], {}) for entry in undone]
             batch = secrets.token_hex(8)
             self._store(connection, made, current, details, batch=batch, undoes=found[0], by=(who, _now()))
         return made
 
-    def _current(self, connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, Decision]:
-        known: dict[int, Decision] = {}
+    def _current(
+        self, connection: sqlite3.Connection, rows: Sequence[int]
+    ) -> dict[tuple[int, Subject], Decision]:
+        known: dict[tuple[int, Subject], Decision] = {}
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = rows[start : start + _ROWS_AT_ONCE]
             marks = ", ".join("?" * len(part))
-            found = connection.execute(
-                f"SELECT row, version, verdict, label, who, at, queue FROM decisions WHERE row IN ({marks})",
-                part,
-            )
-            known |= {fields[0]: Decision(*fields) for fields in found}
+            found = connection.execute(f"SELECT {FIELDS} FROM decisions WHERE row IN ({marks})", part)
+            decisions = (Decision(*fields) for fields in found)
+            known |= {(decision.row, decision.subject): decision for decision in decisions}
         return known
 
     def _store(
         self,
         connection: sqlite3.Connection,
         made: Sequence[Decision],
-        before: dict[int, Decision],
+        before: dict[tuple[int, Subject], Decision],
         details: Sequence[tuple[str, dict[str, Any]]],  # id of the sample and what was shown
         *,
         batch: str,
@@ -259,19 +244,20 @@ class DecisionStore:
         by: tuple[str, str],  # who and when
     ) -> None:
         connection.executemany(
-            "INSERT OR REPLACE INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [(d.row, d.version, d.verdict, d.label, d.who, d.at, d.queue) for d in made],
+            f"INSERT OR REPLACE INTO decisions ({FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [(d.row, d.version, d.verdict, d.label, d.who, d.at, d.queue, d.subject) for d in made],
         )
         entries = []
         for decision, (sample_id, shown) in zip(made, details, strict=True):
-            was = before.get(decision.row)
+            was = before.get((decision.row, decision.subject))
             old = None if was is None else json.dumps([was.verdict, was.label, was.who, was.at, was.queue])
             new = (decision.version, decision.verdict, decision.label)
             seen = json.dumps(shown, ensure_ascii=False)
-            entries.append((decision.row, sample_id, *new, *by, decision.queue, old, batch, undoes, seen))
+            about = (decision.queue, old, batch, undoes, seen, decision.subject)
+            entries.append((decision.row, sample_id, *new, *by, *about))
         connection.executemany(
             "INSERT INTO log (row, sample_id, version, verdict, label, who, at, queue, before, batch, "
-            "undoes, shown) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "undoes, shown, subject) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             entries,
         )
 
@@ -312,7 +298,7 @@ class DecisionStore:
 
 
 def read_decisions(folder: Path, record: AuditRecord) -> list[Decision]:
-    """Read the latest decision on every decided sample of a run.
+    """Read the latest decision on every decided sample and subject of a run.
 
     Parameters
     ----------
@@ -335,10 +321,10 @@ def read_decisions(folder: Path, record: AuditRecord) -> list[Decision]:
         store.close()
 
 
-def _restored(before: str | None, row: int, version: int, who: str) -> Decision:
+def _restored(before: str | None, undone: Decision, who: str) -> Decision:
     """The decision that an undone one had replaced; without a verdict if there was none."""
-    verdict, label, *by = json.loads(before) if before else (None, None, who, _now(), "")
-    return Decision(row, version, verdict, label, *by)
+    verdict, label, by, at, queue = json.loads(before) if before else (None, None, who, _now(), "")
+    return Decision(undone.row, undone.version + 1, verdict, label, by, at, queue, undone.subject)
 
 
 def _is_audit(folder: Path) -> bool:

@@ -72,7 +72,7 @@ def test_the_review_begins_with_this_very_sample(run: Any, table: pd.DataFrame, 
     assert run(*AUDIT, *FAST, "--sample-for-review", 20, "--seed", 5, "-o", "x").exit_code == 0
     rows = drawn(tmp_path / "x")["row"].astype(int).tolist()
     with session_of(tmp_path / "x") as session:
-        queue = session.queues.rows(QueueFilter(view="random"), session.is_decided).tolist()
+        queue = session.queues.rows(QueueFilter(view="random"), session.is_decided("random")).tolist()
         for row in rows[:3]:
             session.decide(row, "keep", label=None, expected_version=0, who="ann", queue="random")
         assert session.progress().noise.n_verdicts == 3

@@ -33,12 +33,17 @@ def test_leaks_are_shown_and_recorded(run: Any, files: None, tmp_path: Path) -> 
     assert "Other issues: " in done.stdout
     assert "2 samples in 1 set of near-duplicates (1 set with conflicting labels)" in done.stdout
     assert "2 samples also in the test data." in done.stdout
+    assert "laplaceconfidence report x" in done.stdout
+    assert "laplaceconfidence review x --queue copies (or leaks" in done.stdout
     audited = read_audit(tmp_path / "x")
     issues = audited.issues.sort_index()
     assert np.flatnonzero(issues.is_leaked).tolist() == [100, 200]
     assert issues.leaked_from_row[[100, 200]].tolist() == [4, 9]
     tested = read_dataset(tmp_path / "test.npz").sample_ids
     assert issues.leaked_from[[100, 200]].tolist() == tested[[4, 9]].tolist()
+    labels = load_digits().target
+    assert issues.leaked_from_label[[100, 200]].tolist() == labels[[604, 609]].tolist()
+    assert issues.leaked_from_label.isna().sum() == 598
     assert issues.near_duplicate_set[[30, 31]].tolist() == [0, 0]
     record = audited.record
     assert (record.n_leaked, record.n_near_duplicates, record.n_conflicting_duplicates) == (2, 2, 2)

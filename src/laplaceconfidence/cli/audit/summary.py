@@ -59,6 +59,8 @@ def show_summary(
         console.print(comparison)
     if (found := _data_issues(result)) is not None:
         console.print(found)
+        for line in _where_to_look(result, run):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
     if statement.verifying is not None:
         console.print()
         console.print(Text(statement.verifying, style="bold"))
@@ -166,6 +168,19 @@ def _data_issues(result: AuditResult) -> str | None:
     if "is_leaked" in table:
         parts.append(f"{counted(int(table['is_leaked'].sum()), 'sample')} also in the test data")
     return f"Other issues: {', '.join(parts)}."
+
+
+def _where_to_look(result: AuditResult, run: AuditRun) -> list[str]:
+    """The commands that show outliers, near-duplicates and leaks, for those that there are."""
+    flags = {"copies": "is_near_duplicate_issue", "leaks": "is_leaked", "outliers": "is_outlier_issue"}
+    found = [queue for queue, flag in flags.items() if flag in result.table and result.table[flag].any()]
+    if not found:
+        return []
+    others = f" (or {', '.join(found[1:])})" if found[1:] else ""
+    return [
+        f"  See them: laplaceconfidence report {run.folder}",
+        f"  Decide:   laplaceconfidence review {run.folder} --queue {found[0]}{others}",
+    ]
 
 
 def show_files(console: Console, run: AuditRun) -> None:

@@ -18,7 +18,7 @@ from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.identity import are_row_numbers
 from laplaceconfidence.data.labels import MISSING, encodable
-from laplaceconfidence.data.sample_search import ABSENT, find_classes
+from laplaceconfidence.data.sample_search import ABSENT, find_classes, find_samples
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
 from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.wording import counted
@@ -151,6 +151,14 @@ def _decisions(dataset: NoisyDataset, folder: Path, id_column: str | None) -> Ve
             soft_wrap=True,
             markup=False,
             highlight=False,
+        )
+    dropped = find_samples(dataset, sorted(outcome.dropped))
+    if n_dropped := int((dropped != ABSENT).sum()):
+        notices().print(
+            f"{counted(n_dropped, 'sample')} of this data dropped in that review: they are audited all the "
+            f"same. To leave them out, audit the data that 'laplaceconfidence export {folder}' writes.",
+            soft_wrap=True,
+            markup=False,
         )
     id_of = dict(zip(matched.ids_before, matched.labels, strict=True))
     at_random = frozenset(id_of[id] for id in outcome.at_random if id in id_of)

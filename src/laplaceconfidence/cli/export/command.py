@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,6 +67,31 @@ def export(
             "probable.",
         ),
     ] = False,
+    copies: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Copies (near-duplicates) that nobody has decided on. keep: all stay. drop-conflicting: "
+            "leave out copies with different labels, except those whose label a person settled. keep-one: "
+            "keep one of every set, preferably one whose label a person settled, then the one with the most "
+            "probable label.",
+        ),
+    ] = "keep",
+    outliers: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Outliers whose label nobody has settled. keep: they stay. drop: leave them out.",
+        ),
+    ] = "keep",
+    leaks: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Samples that are also in the test set (audit --test) and that nobody has decided to keep. "
+            "keep: they stay. drop: leave them out.",
+        ),
+    ] = "keep",
     copy: Annotated[
         bool,
         typer.Option(
@@ -78,12 +104,12 @@ def export(
 ) -> None:
     """Write the corrected data set.
 
-    The original data is never changed. Next to the export, NAME.trail.csv lists every changed label: the old
-    and the new one, why, the probability, who decided and when.
+    The original data is never changed. Next to the export, NAME.trail.csv lists every changed label and every
+    sample left out: the old and the new label, why, the probability, who decided and when.
 
-    A CSV or Parquet file keeps all other columns as they are. Samples for which a person decided that no
-    class fits are left out. The source must still be where it was; if it is gone, ids and labels are written
-    without features.
+    A CSV or Parquet file keeps all other columns as they are. Samples that a person dropped, or that no class
+    fits, are left out; others only with --policy drop, --copies, --outliers and --leaks. The source must
+    still be where it was; if it is gone, ids and labels are written without features.
 
     The source may have been reordered, have grown or have lost samples since the audit: samples are found by
     their ids (an id column, the path of an image, else a digest of the content), every row of the source is
@@ -97,7 +123,13 @@ def export(
         from laplaceconfidence.records.refined_run import read_suggestions
 
         plan = plan_export(
-            read_suggestions(run), policy=policy, min_probability=min_probability, fill_missing=fill_missing
+            read_suggestions(run),
+            policy=policy,
+            min_probability=min_probability,
+            fill_missing=fill_missing,
+            copies=copies,
+            outliers=outliers,
+            leaks=leaks,
         )
         correction = correct(plan)
         _show(plan, correction)
@@ -114,10 +146,10 @@ def _show(plan: ExportPlan, correction: Correction) -> None:
     console = output()
     trail = correction.trail
     count = trail["action"].value_counts().to_dict()
-    changes = [counted(count.get("changed", 0), "label") + " changed"]
-    changes += [f"{count[action]:,} {what}" for action, what in _ACTIONS.items() if action in count]
+    parts = [counted(count.get("changed", 0), "label") + " changed"]
+    parts += [f"{count[action]:,} {what}" for action, what in _ACTIONS.items() if action in count]
     n = len(correction.dataset)
-    console.print(Text(f"{counted(n, 'sample')}: {', '.join(changes)}.", style="bold"))
+    console.print(Text(f"{counted(n, 'sample')}: {', '.join(parts)}.", style="bold"))
     is_training = plan.samples.run.record.source.get("command") == "train"
     if differences := _differences(correction.changes, is_training=is_training):
         since = "training" if is_training else "audit"
@@ -126,9 +158,10 @@ def _show(plan: ExportPlan, correction: Correction) -> None:
         run = plan.samples.run.folder
         console.print(f"Nobody has reviewed this run yet: laplaceconfidence review {run}", soft_wrap=True)
     if len(trail):
-        table = plain_table("", "why", "labels:")
-        for why, number in trail["why"].value_counts().items():
-            table.add_row(str(why), f"{number:,}")
+        table = plain_table("", "change", "why", "samples:")
+        changes = Counter(zip(trail["action"], trail["why"], strict=True))
+        for (action, why), number in changes.most_common():
+            table.add_row("left out" if action == "dropped" else str(action), str(why), f"{number:,}")
         console.print(table)
 
 

@@ -36,10 +36,10 @@ def report(
     needs the extra review: pip install 'laplaceconfidence\\[review]'.
 
     The report of an audit shows how many labels are expected to be wrong, the confidences, which classes are
-    confused, every class, the labels to look at first with their neighbors, settings and timings. The report
-    of a training run shows accuracy and loss per round, the confidences over the rounds, confusions, and maps
-    of the learned features. The report of a bench shows which estimator or method is best under which noise,
-    with a figure and a table for each metric.
+    confused, every class, the labels to look at first with their neighbors, copies, leaks and outliers,
+    settings and timings. The report of a training run shows accuracy and loss per round, the confidences over
+    the rounds, confusions, and maps of the learned features. The report of a bench shows which estimator or
+    method is best under which noise, with a figure and a table for each metric.
     """
     with report_errors():
         from laplaceconfidence.report import write_report

@@ -38,16 +38,26 @@ def review(
             "name.",
         ),
     ] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The queue to begin with: worst (the suspects), random, unlabeled, outliers, copies "
+            "(near-duplicates, those with conflicting labels first) or leaks (samples that are also in the "
+            "test set). Default: worst.",
+        ),
+    ] = None,
     browser: Annotated[bool, typer.Option(help="Whether to open the page in the browser.")] = True,
 ) -> None:
     """Decide label by label in the browser.
 
     Opens a local page with the suspects, worst first: the flagged labels of an audit, or those that a
     training run refined. Further queues hold labels that are not flagged, by rank, and a random sample, which
-    comes first where only a range is known for the number of wrong labels. Every decision is on disk, in
-    RUN/decisions.sqlite, before the page confirms it: stop with Ctrl+C at any time and continue later. Then
-    write the corrected data set with [cyan]laplaceconfidence export RUN[/cyan]. It needs the extra review:
-    pip install 'laplaceconfidence\\[review]'.
+    comes first where only a range is known for the number of wrong labels, samples without a label, outliers,
+    copies and leaks, as far as the audit found any. Every decision is on disk, in RUN/decisions.sqlite,
+    before the page confirms it: stop with Ctrl+C at any time and continue later. Then write the corrected
+    data set with [cyan]laplaceconfidence export RUN[/cyan]. It needs the extra review: pip install
+    'laplaceconfidence\\[review]'.
     """
     with report_errors():
         from laplaceconfidence.records.refined_run import read_suggestions
@@ -59,15 +69,16 @@ def review(
             host=host,
             port=port,
             reviewer=reviewer or _user_name(),
+            queue=queue,
             open_browser=browser,
-            announce=lambda access: _announce(audit, access),
+            announce=lambda address, access: _announce(audit, address, access),
         )
 
 
-def _announce(run: AuditRun, access: Access) -> None:
+def _announce(run: AuditRun, address: str, access: Access) -> None:
     console = output()
     console.print(Text.assemble("Reviewing ", (str(run.folder), "bold"), " at"), soft_wrap=True)
-    console.print(Text(f"  {access.url}", style="bold cyan"), soft_wrap=True)
+    console.print(Text(f"  {address}", style="bold cyan"), soft_wrap=True)
     if access.needs_token:
         console.print("  The address contains the token that opens the page; it is not shown again.")
         console.print("  It is sent unencrypted: use it only in networks you trust.", style="yellow")

@@ -35,6 +35,17 @@ export const quoted = (name) => `\u2068${label(name)}\u2069`;
 // The beginning and the end of a long id, which is shown completely where the pointer rests on it.
 export const shortened = (text, most = 60) => (text.length <= most ? text : `${text.slice(0, most / 2 - 1)}…${text.slice(-most / 2)}`);
 
+export function verdictButton(sample, verdict, key, text, action, primary = false) {
+  return element("button", {
+    type: "button", "data-verdict": verdict, class: `${primary ? "primary" : ""} ${sample.verdict === verdict ? "chosen" : ""}`.trim(), onclick: action,
+  }, text, " ", element("kbd", {}, key));
+}
+
+export function droppedText({ subject, verdict, who }) {
+  const why = { label: verdict === "none" ? "because no class fits" : "when its label was decided on", copies: "as a copy", leaks: "because it is also in the test set" }[subject];
+  return `Left out ${why}, by ${who}.`;
+}
+
 let hiding = 0;
 export function toast(text, bad = false) {
   const box = byId("toast");
@@ -44,12 +55,12 @@ export function toast(text, bad = false) {
   hiding = setTimeout(() => { box.className = ""; }, bad ? 6000 : 1800);
 }
 
-export function look(sample, size) {
+export function look(sample, size, route = "picture") {
   if (sample.text !== null) return element("div", { class: "words" }, sample.text || "(empty text)");
-  if (!sample.picture) return element("div", { class: "look" }, element("div", { class: "lost", title: sample.id }, `sample ${shortened(sample.name)}`));
+  if (!sample.picture) return element("div", { class: "look" }, element("div", { class: "lost", title: sample.id }, `sample ${shortened(sample.name ?? sample.id)}`));
   const image = element("img", {
-    class: "picture", src: `/picture/${size}/${sample.row}`, loading: size === "tile" ? "lazy" : null,
-    alt: `picture of sample ${sample.name}, labeled ${label(sample.given)}`,
+    class: "picture", src: `/${route}/${size}/${sample.row}`, loading: size === "tile" ? "lazy" : null,
+    alt: `picture of sample ${sample.name ?? sample.id}, labeled ${label(sample.given)}`,
   });
   const box = element("div", { class: "look" }, image);
   image.addEventListener("load", () => image.classList.toggle("coarse", image.naturalWidth <= 64));

@@ -1,9 +1,9 @@
 // Fifty samples at a time.
 
 import { byId, element, label, look, percent } from "./dom.js";
-import { state } from "./state.js";
+import { state, subject } from "./state.js";
 
-const STAMPS = { keep: "kept", suggestion: "accepted", other: "other", unsure: "unsure", none: "no class" };
+const STAMPS = { keep: "kept", suggestion: "accepted", other: "other", unsure: "unsure", none: "no class", drop: "dropped" };
 const tiles = () => [...document.querySelectorAll("#stage .tile")];
 
 export function showGrid(answer, { turn, decideMany, open }) {
@@ -16,7 +16,8 @@ export function showGrid(answer, { turn, decideMany, open }) {
   const act = (verdict, text) => element("button", { type: "button", "data-many": verdict, onclick: () => decideMany(verdict) }, text);
   const pager = element("div", { class: "pager" }, step(-1, "← Previous"),
     element("span", {}, `page ${state.page + 1} of ${answer.n_pages} (${answer.n_in_queue.toLocaleString("en")} samples)`), step(1, "Next →"),
-    marked, act("keep", "Keep (K)"), act("suggestion", "Accept (S)"),
+    marked, act("keep", "Keep (K)"), subject() === "label" ? act("suggestion", "Accept (S)") : null,
+    ["outliers", "leaks"].includes(state.queue.view) ? act("drop", "Drop (D)") : null,
     element("button", { type: "button", onclick: () => markAll() }, "Mark all"));
   const grid = element("div", { class: "tiles", role: "listbox", "aria-multiselectable": "true", "aria-label": "Samples" },
     answer.tiles.map((sample) => tile(sample, open)));
@@ -39,9 +40,9 @@ export function updateTiles(stored) {
     if (!sample) continue;
     one.dataset.version = sample.version;
     one.setAttribute("aria-selected", "false");
-    one.classList.toggle("decided", sample.verdict !== null);
+    one.classList.toggle("decided", isDecided(sample));
     one.querySelector(".stamp")?.remove();
-    if (sample.verdict !== null) one.append(stamp(sample));
+    if (isDecided(sample)) one.append(stamp(sample));
   }
   countMarked();
 }
@@ -80,12 +81,12 @@ function countMarked() {
 
 function tile(sample, open) {
   const one = element("div", {
-    class: `tile${sample.verdict === null ? "" : " decided"}`, role: "option", tabindex: "0", "aria-selected": "false",
+    class: `tile${isDecided(sample) ? " decided" : ""}`, role: "option", tabindex: "0", "aria-selected": "false",
     "data-row": sample.row, "data-version": sample.version,
     onclick: (event) => mark(event.currentTarget, event.currentTarget.getAttribute("aria-selected") !== "true"),
     ondblclick: () => open(sample.row),
   }, look(sample, "tile"), caption(sample));
-  if (sample.verdict !== null) one.append(stamp(sample));
+  if (isDecided(sample)) one.append(stamp(sample));
   return one;
 }
 
@@ -95,4 +96,6 @@ export function caption(sample) {
     element("span", { class: "p" }, percent(sample.probability)));
 }
 
-const stamp = (sample) => element("span", { class: "stamp" }, STAMPS[sample.verdict]);
+// A sample that was dropped elsewhere needs no decision here.
+const isDecided = (sample) => sample.verdict !== null || sample.dropped_by !== null;
+const stamp = (sample) => element("span", { class: "stamp" }, STAMPS[sample.verdict ?? "drop"]);

@@ -1,15 +1,20 @@
 // Entry point: connects queues, filters and keys.
 
 import { get, post } from "./api.js";
+import { copiesStoredText } from "./copies.js";
 import { chooseOther, openBulk } from "./dialogs.js";
 import { byId, element, quoted, toast } from "./dom.js";
 import { chosenTiles, moveFocus, showGrid, toggleMark, updateTiles } from "./grid.js";
+import { LEAK_OUTCOMES } from "./leaks.js";
 import { showProgress } from "./progress.js";
 import { OUTCOMES, showSample } from "./sample.js";
-import { recall, remember, state, who } from "./state.js";
+import { recall, remember, state, subject, who } from "./state.js";
 
-const VERDICT_KEYS = { k: "keep", s: "suggestion", u: "unsure", n: "none" };
-const actions = { decide, decideMany, open, switchView, turn: showPage, chooseOther: () => chooseOther(decide) };
+const LABEL_KEYS = { k: "keep", s: "suggestion", u: "unsure", n: "none" };
+const SAMPLE_KEYS = { k: "keep", d: "drop", u: "unsure" };
+const VERDICT_KEYS = { outliers: { ...LABEL_KEYS, d: "drop" }, copies: SAMPLE_KEYS, leaks: SAMPLE_KEYS };
+const verdictKeys = () => VERDICT_KEYS[state.queue.view] ?? LABEL_KEYS;
+const actions = { decide, decideCopies, decideMany, open, switchView, turn: showPage, chooseOther: () => chooseOther(decide) };
 
 // One request at a time, so that a key held down does not decide on samples that were not shown yet.
 async function alone(work) {
@@ -63,9 +68,27 @@ function decide(verdict, label = null) {
     const answer = await post("/api/decisions", {
       row: sample.row, verdict, label, version: sample.version, who: who(), queue: state.queue,
     });
-    const { verdict: stored, decided } = answer.stored;
-    toast(stored === "keep" ? `Stored: ${quoted(sample.given)} kept` : `Stored: ${quoted(sample.given)} → ${decided.label === null ? OUTCOMES[stored].toLowerCase() : quoted(decided.label)}`);
+    toast(storedText(sample, answer.stored));
     if (state.queue.show !== "undecided") show(await post(`/api/sample/${sample.row}`, state.queue));
+    else show(answer);
+  });
+}
+
+function storedText(sample, { verdict, decided }) {
+  if (state.queue.view === "leaks") return `Stored: sample ${sample.id} ${LEAK_OUTCOMES[verdict].toLowerCase()}`;
+  if (verdict === "keep") return `Stored: ${quoted(sample.given)} kept`;
+  return `Stored: ${quoted(sample.given)} → ${decided.label === null ? OUTCOMES[verdict].toLowerCase() : quoted(decided.label)}`;
+}
+
+function decideCopies(verdict, kept = null) {
+  return alone(async () => {
+    const set = state.sample;
+    if (!set) return;
+    const answer = await post("/api/copies", {
+      row: set.row, verdict, kept, fingerprint: set.fingerprint, who: who(), queue: state.queue,
+    });
+    toast(copiesStoredText(verdict, answer.n_stored));
+    if (state.queue.show !== "undecided") show(await post(`/api/sample/${set.row}`, state.queue));
     else show(answer);
   });
 }
@@ -85,7 +108,8 @@ function undo() {
   return alone(async () => {
     const answer = await post("/api/undo", { who: who(), queue: state.queue });
     if (!answer.n_undone) { toast("You have no decisions to undo."); return; }
-    toast(answer.n_undone === 1 ? "Undone." : `${answer.n_undone.toLocaleString("en")} decisions undone.`);
+    const elsewhere = answer.subject === subject() ? "" : { label: " on labels", copies: " among the copies", leaks: " among the leaks" }[answer.subject];
+    toast(answer.n_undone === 1 ? `Undone${elsewhere}.` : `${answer.n_undone.toLocaleString("en")} decisions undone${elsewhere}.`);
     if (state.layout === "grid" || answer.sample === null) await load();
     else show(answer);
   });
@@ -117,7 +141,16 @@ function setLayout(layout) {
   remember();
 }
 
+// Copies are compared with each other, so there is no grid of them, and pairs of labels do not narrow their queue.
+function adaptControls() {
+  const { view } = state.queue;
+  if (view === "copies") setLayout("one");
+  byId("grid").disabled = view === "copies";
+  byId("pair").closest("label").hidden = byId("bulk").hidden = subject() !== "label";
+}
+
 function switchLayout(layout) {
+  if (layout === "grid" && byId("grid").disabled) { toast("Copies are shown one set at a time."); return; }
   setLayout(layout);
   state.page = 0;
   return alone(load);
@@ -145,7 +178,9 @@ function showView(view) {
 
 async function switchView(view) {
   showView(view);
+  state.sample = null;  // a key that is pressed now must not decide on it in another queue
   Object.assign(state.queue, { view, given: null, suggested: null });
+  adaptControls();
   await listPairs();
   await changed({});
 }
@@ -160,12 +195,19 @@ function onKey(event) {
 }
 
 function actionFor(key, inGrid, target) {
-  if (key in VERDICT_KEYS) return () => (inGrid ? decideMany(VERDICT_KEYS[key]) : decide(VERDICT_KEYS[key]));
-  if (/^[1-5]$/.test(key) && !inGrid) {
+  const verdict = verdictKeys()[key];
+  const isLabel = subject() === "label";
+  if (state.queue.view === "copies") {
+    if (verdict) return () => decideCopies(verdict);
+    const kept = key === "s" ? state.sample?.best : /^[1-9]$/.test(key) ? state.sample?.copies[Number(key) - 1]?.row : null;
+    if (kept !== null && kept !== undefined) return () => decideCopies("keep-one", kept);
+  }
+  if (verdict) return () => (inGrid ? decideMany(verdict) : decide(verdict));
+  if (/^[1-5]$/.test(key) && !inGrid && isLabel) {
     const top = state.sample?.top[Number(key) - 1];
     return top && (() => decide("other", top.code));
   }
-  const common = { z: undo, b: () => openBulk(refreshAll), "/": () => byId("search").focus(), "?": () => byId("dialog-help").showModal() };
+  const common = { z: undo, b: isLabel && (() => openBulk(refreshAll)), "/": () => byId("search").focus(), "?": () => byId("dialog-help").showModal() };
   if (key in common) return common[key];
   if (inGrid) {
     if (key.startsWith("Arrow")) return () => moveFocus(key);
@@ -173,7 +215,7 @@ function actionFor(key, inGrid, target) {
     if (key === "Enter" && target.closest(".tile")) return () => open(Number(target.closest(".tile").dataset.row));
     return key === "Escape" ? () => switchLayout("one") : null;
   }
-  const single = { a: () => state.sample && chooseOther(decide), g: () => switchLayout("grid"), ArrowRight: () => browse(1), ArrowLeft: () => browse(-1) };
+  const single = { a: () => isLabel && state.sample && chooseOther(decide), g: () => switchLayout("grid"), ArrowRight: () => browse(1), ArrowLeft: () => browse(-1) };
   return single[key];
 }
 
@@ -193,6 +235,7 @@ async function start() {
   recall();
   setLayout(state.layout);
   showView(state.queue.view);
+  adaptControls();
   byId("search").value = state.queue.search;
   byId("show").value = state.queue.show;
   await listPairs();

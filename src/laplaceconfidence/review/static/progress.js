@@ -2,7 +2,8 @@
 
 import { byId, element, percent } from "./dom.js";
 
-const WORDS = { keep: "kept", suggestion: "suggestion accepted", other: "another class", none: "no class fits", unsure: "unsure" };
+const WORDS = { keep: "kept", suggestion: "suggestion accepted", other: "another class", none: "no class fits", unsure: "unsure", drop: "dropped" };
+const ISSUES = { outliers: "outliers decided", copies: "sets of copies decided", leaks: "leaks decided" };
 
 export function showProgress(progress) {
   // Without flagged labels, progress is that of the labels to look at by rank.
@@ -13,10 +14,15 @@ export function showProgress(progress) {
   byId("bar-fill").style.width = `${n ? (100 * done) / n : 100}%`;
   byId("decided").textContent = `${done.toLocaleString("en")} of ${n.toLocaleString("en")} ${flagged ? "suspects" : "labels by rank"} decided`;
   byId("verdicts").replaceChildren(
-    ...Object.entries(WORDS).flatMap(([verdict, words]) => [
+    ...Object.entries(WORDS).filter(([verdict]) => verdict !== "drop" || progress.by_verdict.drop).flatMap(([verdict, words]) => [
       element("dt", {}, words), element("dd", { "data-verdict": verdict }, progress.by_verdict[verdict].toLocaleString("en")),
     ]),
   );
+  const issues = Object.entries(progress.other_issues);
+  byId("other-issues").hidden = !issues.length;
+  byId("other-counts").replaceChildren(...issues.flatMap(([queue, [decided, total]]) => [
+    element("dt", {}, ISSUES[queue]), element("dd", { "data-queue": queue }, `${decided.toLocaleString("en")} of ${total.toLocaleString("en")}`),
+  ]));
   const rounded = (number) => Math.round(number).toLocaleString("en");
   const unclear = progress.most_left !== null;
   byId("left").textContent = unclear ? `${rounded(Math.min(progress.expected_left, progress.most_left))} to ${rounded(progress.most_left)}` : `about ${rounded(progress.expected_left)}`;

@@ -1,12 +1,15 @@
 // One sample at a time.
 
 import { get } from "./api.js";
-import { byId, element, label, look, percent, quoted, shortened } from "./dom.js";
+import { showCopies } from "./copies.js";
+import { byId, droppedText, element, label, look, percent, quoted, shortened, verdictButton } from "./dom.js";
+import { showLeak } from "./leaks.js";
 import { state } from "./state.js";
 
-export const OUTCOMES = { keep: "Kept", suggestion: "Suggestion accepted", other: "Another class", unsure: "Unsure", none: "No class fits" };
+export const OUTCOMES = { keep: "Kept", suggestion: "Suggestion accepted", other: "Another class", unsure: "Unsure", none: "No class fits", drop: "Dropped" };
 
-export function showSample(answer, { decide, chooseOther, open, switchView }) {
+export function showSample(answer, actions) {
+  const { decide, chooseOther, open, switchView } = actions;
   const stage = byId("stage");
   const sample = answer.sample;
   state.sample = sample;
@@ -14,10 +17,12 @@ export function showSample(answer, { decide, chooseOther, open, switchView }) {
     stage.replaceChildren(nothingLeft(answer.progress.n_left, switchView));
     return;
   }
+  if (state.queue.view === "copies") { showCopies(answer, actions); return; }
+  if (state.queue.view === "leaks") { showLeak(answer, actions); return; }
   const words = sample.text !== null;
   const box = element("div", { class: `card sample${words ? " text" : ""}`, "data-row": sample.row },
     words ? longText(sample) : look(sample, "large"),
-    element("div", {}, where(answer), question(sample), classes(sample, decide), actions(sample, decide, chooseOther), verdict(sample)));
+    element("div", {}, where(answer), question(sample), classes(sample, decide), buttons(sample, decide, chooseOther), verdict(sample)));
   stage.replaceChildren(box, ...neighbors(sample, open));
 }
 
@@ -31,6 +36,12 @@ function where({ sample, position, n_in_queue: n }) {
 }
 
 function question(sample) {
+  const asked = labelQuestion(sample);
+  if (state.queue.view === "outliers") asked.prepend("Unlike all other samples. ");
+  return asked;
+}
+
+function labelQuestion(sample) {
   const given = element("span", { class: "given" }, label(sample.given));
   const suggested = element("span", { class: "suggested" }, label(sample.suggested));
   if (sample.given === null) return element("p", { class: "question" }, "No label was given. Is it ", suggested, "?");
@@ -50,23 +61,23 @@ function classes(sample, decide) {
   }));
 }
 
-function actions(sample, decide, chooseOther) {
-  const button = (verdict, key, text, action, primary) => element("button", {
-    type: "button", "data-verdict": verdict, class: `${primary ? "primary" : ""} ${sample.verdict === verdict ? "chosen" : ""}`.trim(), onclick: action,
-  }, text, " ", element("kbd", {}, key));
+function buttons(sample, decide, chooseOther) {
+  const button = (verdict, key, text, action, primary) => verdictButton(sample, verdict, key, text, action, primary);
   const keep = sample.given === null ? "Leave without a label" : `Keep ${quoted(sample.given)}`;
   const agrees = sample.given === sample.suggested;
+  const isOutlier = state.queue.view === "outliers";
   const keepFirst = agrees || sample.top[0]?.name === sample.given;
-  return element("div", { class: `actions${agrees ? " agrees" : ""}` },
+  return element("div", { class: `actions${agrees ? " agrees" : ""}${isOutlier ? " with-drop" : ""}` },
     button("keep", "K", keep, () => decide("keep"), keepFirst),
     agrees ? null : button("suggestion", "S", `Accept ${quoted(sample.suggested)}`, () => decide("suggestion"), !keepFirst),
     button("other", "A", "Another class…", chooseOther),
     button("unsure", "U", "Unsure", () => decide("unsure")),
-    button("none", "N", "No class fits", () => decide("none")));
+    button("none", "N", "No class fits", () => decide("none")),
+    isOutlier ? button("drop", "D", "Drop it", () => decide("drop")) : null);
 }
 
 function verdict(sample) {
-  if (sample.decided === null) return null;
+  if (sample.decided === null) return sample.dropped_by && element("p", { class: "verdict", id: "verdict" }, droppedText(sample.dropped_by));
   const { who, at, label: name } = sample.decided;
   const result = name === null ? "" : `: ${quoted(name)}`;
   return element("p", { class: "verdict", id: "verdict" },

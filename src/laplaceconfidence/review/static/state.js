@@ -11,6 +11,9 @@ export const state = {
   busy: false,
 };
 
+// What is decided in the queue: the label, or whether copies and leaks stay.
+export const subject = () => (["copies", "leaks"].includes(state.queue.view) ? state.queue.view : "label");
+
 export const who = () => byId("who").value.trim() || "someone";
 
 export function remember() {
