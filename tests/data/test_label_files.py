@@ -69,3 +69,9 @@ def test_what_is_no_list_of_labels(tmp_path: Path) -> None:
         given_labels(tmp_path / "y.txt")
     with pytest.raises(InvalidInputError, match="'labels' parameter must be a path to an existing file"):
         given_labels(tmp_path / "nowhere.txt")
+
+
+@pytest.mark.parametrize("text", ["\0", "cat\0"])
+def test_a_nul_at_the_end_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="NUL"):
+        parse_labels(["cat", "dog", text])

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laplaceconfidence.data.array_files import load_array
+from laplaceconfidence.data.labels import refuse_nul_at_the_end
 from laplaceconfidence.data.read_options import USUAL_NAMES
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.validation import must_be
@@ -45,6 +46,7 @@ def parse_labels(texts: Sequence[str]) -> NDArray[Any]:
     """
     present = [text for text in texts if text.strip() and text not in GAPS_AMONG_NUMBERS]
     if not present or not all(_INTEGER.fullmatch(text) or _DECIMAL.fullmatch(text) for text in present):
+        refuse_nul_at_the_end(texts)
         return np.array(texts, dtype=str)
     if any(_DECIMAL.fullmatch(text) for text in present):
         is_gap = [not text.strip() or text in GAPS_AMONG_NUMBERS for text in texts]

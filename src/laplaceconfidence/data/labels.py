@@ -174,6 +174,21 @@ def encodable(texts: NDArray[Any]) -> NDArray[Any]:
     return texts
 
 
+def refuse_nul_at_the_end(labels: Sequence[Any], parameter: str = "labels") -> None:
+    """Raise for a text that ends in a NUL character, which arrays drop: two classes could become one.
+
+    Parameters
+    ----------
+    labels : sequence of object
+        Labels, before they are an array of texts.
+    parameter : str, default="labels"
+        Name of the parameter in error messages.
+    """
+    for label in labels:
+        if isinstance(label, str) and label.endswith("\0"):
+            raise must_be(parameter, "texts that do not end in a NUL character", label, "Remove it.")
+
+
 def _as_given(labels: Any, parameter: str) -> NDArray[Any]:
     """Labels as an array without changing any of them: numpy would turn ['cat', nan] into two strings."""
     if isinstance(labels, (list, tuple)) and len({type(label) for label in labels}) > 1:
@@ -181,7 +196,7 @@ def _as_given(labels: Any, parameter: str) -> NDArray[Any]:
         given[:] = labels
         return given
     if isinstance(labels, (list, tuple)):
-        _refuse_nul_at_the_end(labels, parameter)
+        refuse_nul_at_the_end(labels, parameter)
     if hasattr(labels, "isna") and not isinstance(labels.dtype, np.dtype):
         # Without a dtype, pandas would turn integers beside a gap into floats.
         return np.asarray(labels.to_numpy(dtype=object))
@@ -191,13 +206,6 @@ def _as_given(labels: Any, parameter: str) -> NDArray[Any]:
         raise must_be(
             parameter, "one-dimensional, one label per sample", "lists of different lengths"
         ) from error
-
-
-def _refuse_nul_at_the_end(labels: Sequence[Any], parameter: str) -> None:
-    """Arrays of texts drop NUL characters at the end: "cat\\0" and "cat" would become one class."""
-    for label in labels:
-        if isinstance(label, str) and label.endswith("\0"):
-            raise must_be(parameter, "texts that do not end in a NUL character", label, "Remove it.")
 
 
 def _split_missing(
@@ -225,7 +233,7 @@ def _split_missing(
     if all(isinstance(item, int) and not isinstance(item, bool) for item in present):
         return _as_integers(np.array(present, dtype=object), parameter), missing
     if all(isinstance(item, str) for item in present):
-        _refuse_nul_at_the_end(present, parameter)
+        refuse_nul_at_the_end(present, parameter)
         return np.array(present, dtype=str), missing
     if all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in present):
         floats = np.array([np.nan if gap else item for item, gap in zip(items, missing, strict=True)], float)
