@@ -202,6 +202,8 @@ def test_a_run_folder_holds_all_that_it_promises(tmp_path: Path) -> None:
         "checkpoints/last.pt",
         "checkpoints/previous.pt",
         "checkpoints/best.pt",
+        "model/model.json",
+        "model/weights.safetensors",
     }
     settings = json.loads((folder / "settings.json").read_text())
     assert settings["method"]["n_neighbors"] == 10
@@ -314,7 +316,7 @@ def test_bad_input_gets_a_message(case: str) -> None:
 def test_samples_of_another_shape_are_refused_later_too() -> None:
     images, given, true = noisy_digits(60)
     run = quick(rounds=1, method="cross_entropy").fit(images, given)
-    with pytest.raises(InvalidInputError, match="images of 1 x 8 x 8 .*, as in fit"):
+    with pytest.raises(InvalidInputError, match=r"images of 1 x 8 x 8 .*, as in fit"):
         run.predict(images[:, :4])
     with pytest.raises(InvalidInputError, match="'test' parameter"):
         quick(rounds=1).fit(images, given, test=(images[:, :4], true))

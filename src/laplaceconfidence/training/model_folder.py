@@ -134,6 +134,7 @@ def write_model(folder: str | Path, model: TrainedModel, settings: dict[str, Any
         restore_folder(target)
         _check_replaceable(target)
         target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(target)
         temporary.mkdir()
         try:
             _write_flushed(temporary / WEIGHTS, weights)
@@ -269,6 +270,13 @@ def _check_replaceable(target: Path) -> None:
             f"The model cannot be written to {target}, which holds something else ({', '.join(others[:5])}). "
             "Name a new folder, or one with an older model."
         )
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove what a process left that was killed while it saved a model here."""
+    for entry in target.parent.iterdir():
+        if entry.name.startswith(f".{target.name}.") and entry.name.endswith("-new"):
+            shutil.rmtree(entry, ignore_errors=True)
 
 
 def _write_flushed(path: Path, content: bytes) -> None:

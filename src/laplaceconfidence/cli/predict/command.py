@@ -39,7 +39,7 @@ Photos in one subfolder per class: also print how good the predictions are:
 [cyan]laplaceconfidence predict photos-run verified-photos/ --evaluate[/cyan]
 
 A model with a network of your own, which you allow to be imported:
-[cyan]laplaceconfidence predict model/ images.npz --network my_package.nets:small[/cyan]
+[cyan]laplaceconfidence predict photos-run images.npz --network my_package.nets:small[/cyan]
 """
 
 
