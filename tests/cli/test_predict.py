@@ -176,3 +176,12 @@ def test_a_network_of_the_user_has_to_be_named(run: Any, tmp_path: Path) -> None
     assert done.exit_code == 0, done.stderr
     described = json.loads((tmp_path / "model" / "model.json").read_text())
     assert described["network"]["name"] == "small_runs:tiny_mlp"
+
+
+def test_columns_with_other_names_are_named(run: Any, table_model: Path) -> None:
+    TABLE.rename(columns={"age": "years", "pay": "income"}).to_csv("renamed.csv", index=False)
+    done = run("predict", table_model, "renamed.csv", "--features", "years", "--features", "income")
+    assert done.exit_code == 0, done.stderr
+    found = pd.read_parquet("renamed-predictions.parquet")
+    expected = RobustClassifier.load(table_model).predict_proba(TABLE)
+    np.testing.assert_allclose(found[["p_dark", "p_light"]], expected, atol=1e-5)

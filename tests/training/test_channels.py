@@ -1,8 +1,11 @@
 """Arrays of images with their channels first or last."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from laplaceconfidence import NoisyDataset
 from laplaceconfidence.exceptions import InvalidInputError
@@ -51,3 +54,16 @@ def test_bytes_are_refused_where_numbers_had_another_scale() -> None:
     run = quick("cross_entropy", rounds=1).fit(images.astype(np.float32), given)
     with pytest.raises(InvalidInputError, match="numbers on the scale of fit"):
         run.predict(images)
+
+
+def test_tiny_image_files_are_no_question(tmp_path: Path) -> None:
+    pixels = RNG.integers(0, 256, (12, 3, 4, 3), dtype=np.uint8)
+    for row, image in enumerate(pixels):
+        Image.fromarray(image).save(tmp_path / f"{row}.png")
+    labels = np.arange(12) % 2
+    paths = [str(tmp_path / f"{row}.png") for row in range(12)]
+    files = NoisyDataset.from_arrays(labels, sources=paths, source_kind="image")
+    run = quick("cross_entropy", rounds=1).fit(files)
+    whole = NoisyDataset.from_arrays(labels, images=pixels)
+    np.testing.assert_array_equal(run.predict_proba(files), run.predict_proba(whole))
+    assert as_input(np.zeros((3, 8), np.uint8)).shape == (1, 3, 8)

@@ -224,8 +224,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         Parameters
         ----------
         X : array-like, NoisyDataset or torch.utils.data.Dataset
-            Images (n, height, width) or (n, height, width, channels), feature vectors (n, d), or a data set
-            that has labels. Tensors of images have their channels first.
+            Images (n, height, width), or with 1, 3 or 4 channels last or first, feature vectors (n, d), or a
+            data set that has labels. Tensors of images have their channels first.
         y : array-like of shape (n_samples,), optional
             The given labels of arrays.
         test : tuple (X, y), NoisyDataset or torch.utils.data.Dataset, optional

@@ -44,7 +44,7 @@ class ProbabilityModule(nn.Module):
         self.register_buffer("deviation", deviation.clone())
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Probabilities (n, C) of pixels from 0 to 1 (n, channels, height, width) or features (n, d)."""
+        """Probabilities (n, C) of pixels from 0 to 1, (n, channels, height, width), or of features (n, d)."""
         if not inputs.is_floating_point():
             raise must_be("inputs", "floats: pixels from 0 to 1", str(inputs.dtype), "Divide bytes by 255.")
         values = (inputs - self.mean) / self.deviation

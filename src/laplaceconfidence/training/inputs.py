@@ -125,7 +125,7 @@ def unlabeled_samples(
     shape : tuple of int
         The shape of the samples that were trained on. Image files are resized to it.
     columns : sequence of str or None
-        The columns that were trained on, which are selected from a data frame that has them.
+        The columns that were trained on. If there is one per feature, they are selected by name from a table.
 
     Returns
     -------
@@ -133,6 +133,8 @@ def unlabeled_samples(
         Of any shape: the caller compares it.
     """
     image_size = (shape[1], shape[2]) if len(shape) == 3 else None
+    if columns is not None and len(columns) != shape[0]:  # one column of lists
+        columns = None
     if is_huggingface(X):
         X = read_dataset(X, image_size=image_size)
     if isinstance(X, NoisyDataset):
@@ -182,7 +184,7 @@ def as_inputs(X: Any, *, expected: tuple[int, ...] | None = None, channels_last:
     return tensor.contiguous()
 
 
-class ImageFiles(Dataset[tuple[Any, int]]):
+class ImageFiles(Dataset[tuple[Tensor, int]]):
     """Images of a list of paths, decoded when they are requested, with label codes."""
 
     def __init__(self, paths: StrArray, labels: IntArray, size: ImageSize) -> None:
@@ -191,8 +193,9 @@ class ImageFiles(Dataset[tuple[Any, int]]):
     def __len__(self) -> int:
         return len(self.paths)
 
-    def __getitem__(self, row: int) -> tuple[Any, int]:
-        return load_image(str(self.paths[row]), self.size), int(self.targets[row])
+    def __getitem__(self, row: int) -> tuple[Tensor, int]:
+        pixels = load_image(str(self.paths[row]), self.size)
+        return torch.from_numpy(pixels.transpose(2, 0, 1).copy()), int(self.targets[row])
 
 
 def _numeric(array: Any) -> Any:
@@ -215,7 +218,7 @@ def _samples_of(data: NoisyDataset, device: torch.device, n_workers: int, image_
 def _with_columns(data: NoisyDataset, columns: Sequence[str] | None) -> NoisyDataset:
     """A data set whose features are in the order of ``columns``, where both are from a table."""
     given = data.feature_columns
-    if columns is None or given is None or data.features is None or given == tuple(columns):
+    if columns is None or given is None or data.features is None or len(given) != data.features.shape[1]:
         return data
     _check_columns(given, columns)
     return replace(data, features=data.features[:, [given.index(name) for name in columns]])
@@ -258,4 +261,5 @@ def _encoded_data(samples: Samples, encoded: EncodedLabels, columns: tuple[str, 
     if (encoded.codes == MISSING).all():
         raise must_be("y", "labels of which at least one is not missing", "missing labels only")
     ids = np.arange(len(samples)).astype(str)
-    return TrainingData(samples, encoded.codes, ids, encoded.class_names, encoded.class_values, columns)
+    named = columns if columns is not None and samples.shape == (len(columns),) else None
+    return TrainingData(samples, encoded.codes, ids, encoded.class_names, encoded.class_values, named)

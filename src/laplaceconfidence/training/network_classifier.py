@@ -38,6 +38,9 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
     missing_label: Any
     _model: TrainedModel
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
     @property
     def networks_(self) -> list[nn.Module]:
         """The trained networks."""
@@ -126,8 +129,9 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         -------
         torch.nn.Module
             Maps floats, pixels from 0 to 1 of shape (n, channels, height, width) or feature vectors (n, d),
-            to class probabilities (n, n_classes), in the order of ``classes_``. It is in eval mode, on the
-            device of the classifier, and without gradients; it computes in float32.
+            to class probabilities (n, n_classes), in the order of ``classes_``. Where ``fit`` was given
+            images as floats of another scale, it takes that scale. It is in eval mode, on the device of the
+            classifier, and without gradients; it computes in float32.
         """
         check_is_fitted(self)
         return probability_module(self._model)

@@ -130,8 +130,8 @@ def as_input(value: Any) -> Tensor:
         return value
     array = to_numpy(value)
     if array.ndim == 2 and array.dtype == np.uint8:
-        array = array[:, :, None]
-    if array.ndim == 3 and not (isinstance(value, np.ndarray) and channels_come_first(array.shape)):
+        array = array[None]
+    elif array.ndim == 3 and not (isinstance(value, np.ndarray) and channels_come_first(array.shape)):
         array = array.transpose(2, 0, 1)
     if array.dtype.kind not in "fiub" or array.ndim not in (1, 3):
         found = f"{array.dtype} of shape {array.shape}"

@@ -92,24 +92,26 @@ class TrainedModel:
 
     def probabilities(self, samples: Samples, batch_size: int) -> FloatArray:
         """Mean class probabilities over the networks that predict, of shape (n, C)."""
-        each = [self._observed(network, samples, batch_size).logits for network in self.predictors]
+        each = [
+            self._observed(number, samples, batch_size, "predicting").logits for number in self.predictors
+        ]
         chances = [logits.softmax(dim=1).numpy() for logits in each]
         mean: FloatArray = sum(chances[1:], start=chances[0]) / len(chances)
         return mean
 
     def features(self, network: int, samples: Samples, batch_size: int) -> FloatArray:
         """Penultimate features of one network, of shape (n, d)."""
-        features: FloatArray = self._observed(network, samples, batch_size).features.numpy()
+        features: FloatArray = self._observed(network, samples, batch_size, "features").features.numpy()
         return features
 
-    def _observed(self, network: int, samples: Samples, batch_size: int) -> Outputs:
+    def _observed(self, network: int, samples: Samples, batch_size: int, task: str) -> Outputs:
         """The outputs of one network for all samples, on the CPU; eval mode, no augmentation."""
         module = self.networks[network].eval()
         batches = torch.split(torch.arange(len(samples)), batch_size)
         logits: list[Tensor] = []
         features: list[Tensor] = []
         with (
-            stage("predicting", total=len(samples)) as advance,
+            stage(task, total=len(samples)) as advance,
             torch.no_grad(),
             autocast(self.precision, self.device),
         ):

@@ -90,7 +90,9 @@ def _dataset(source: str, model: TrainedModel, options: ReadOptions) -> NoisyDat
     if path.is_file() and source.lower().endswith(_TABLES):
         options.allow_only("a table", *TABLE_OPTIONS)
         with open_table(path, options, "source") as table:
-            return dataset_of_table(table, _with_columns(options, model, table))
+            dataset = dataset_of_table(table, _with_columns(options, model, table))
+        # Columns that the user names are taken in that order, whatever their names.
+        return dataset if options.features is None else replace(dataset, feature_columns=None)
     is_image = path.is_file() and path.suffix.lower() in IMAGE_SUFFIXES
     is_image_folder = path.is_dir() and not is_cifar_folder(path) and not is_webvision_folder(path)
     if model.image_size is None and (is_image or is_image_folder):
