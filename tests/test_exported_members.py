@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 NEED_TORCH = {
     *(
         "RobustClassifier",
+        "Evaluation",
         "Laplace",
         "CrossEntropy",
         "CoTeaching",

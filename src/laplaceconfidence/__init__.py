@@ -51,6 +51,7 @@ _HOMES = {
     "write_noise_file": "laplaceconfidence.data.noise_file",
     # Training (needs torch)
     "RobustClassifier": "laplaceconfidence.training.classifier",
+    "Evaluation": "laplaceconfidence.training.evaluation",
     "Laplace": "laplaceconfidence.training.methods.laplace",
     "CrossEntropy": "laplaceconfidence.training.methods.cross_entropy",
     "CoTeaching": "laplaceconfidence.training.methods.co_teaching",
@@ -160,6 +161,7 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.callbacks import LogRounds as LogRounds
     from laplaceconfidence.training.callbacks import TrainingContext as TrainingContext
     from laplaceconfidence.training.classifier import RobustClassifier as RobustClassifier
+    from laplaceconfidence.training.evaluation import Evaluation as Evaluation
     from laplaceconfidence.training.methods.co_teaching import CoTeaching as CoTeaching
     from laplaceconfidence.training.methods.cross_entropy import CrossEntropy as CrossEntropy
     from laplaceconfidence.training.methods.dividemix import DivideMix as DivideMix

@@ -9,6 +9,7 @@
 ``features/after-training.npz``           the same of the chosen networks
 ``checkpoints/last.pt``                   to resume from; ``previous.pt`` is the one before it
 ``checkpoints/best.pt``                   the networks of the chosen round
+``model/``                                the model: ``RobustClassifier.load``, ``laplaceconfidence predict``
 ``predictions.parquet``                   class probabilities of every training sample
 ``test_predictions.parquet``              class probabilities of the test set
 ``refined_labels.parquet``                given label, confidence and refined label of every sample
@@ -35,6 +36,7 @@ SUMMARY = "summary.json"
 CONFIDENCES = "confidences"
 FEATURES = "features"
 CHECKPOINTS = "checkpoints"
+MODEL = "model"
 AFTER_WARM_UP, AFTER_TRAINING = "after-warm-up.npz", "after-training.npz"  # in FEATURES
 LAST_CHECKPOINT, PREVIOUS_CHECKPOINT, BEST_CHECKPOINT = "last.pt", "previous.pt", "best.pt"  # in CHECKPOINTS
 
@@ -48,7 +50,7 @@ THUMBNAILS = "thumbnails"
 ALL = frozenset(
     {
         *(SETTINGS, METRICS, TIMINGS, PREDICTIONS, TEST_PREDICTIONS, REFINED_LABELS, SUMMARY),
-        *(CONFIDENCES, FEATURES, CHECKPOINTS),
+        *(CONFIDENCES, FEATURES, CHECKPOINTS, MODEL),
         *(SOURCE, SKIPPED_IMAGES, TRUTH, TENSORBOARD, REPORT, THUMBNAILS),
     }
 )

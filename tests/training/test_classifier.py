@@ -111,7 +111,7 @@ def test_features_take_masks_and_no_image_augmentation() -> None:
 def test_predictions_are_the_mean_of_both_networks_and_features_what_the_last_layer_sees() -> None:
     images, given, _ = noisy_digits(80)
     run = quick(validation_fraction=0).fit(images, given)
-    inputs_ = run._task.views.normalized(torch.from_numpy(images).unsqueeze(1))
+    inputs_ = run._model.normalized(torch.from_numpy(images).unsqueeze(1))
     with torch.no_grad():
         each = [network.eval()(inputs_).softmax(dim=1) for network in run.networks_]
         features = run.networks_[1][:-1](inputs_)
@@ -169,7 +169,7 @@ def test_read_only_arrays_are_taken_without_a_word(recwarn: pytest.WarningsRecor
 def test_held_out_samples_are_not_trained_on(tmp_path: Path) -> None:
     images, given, _ = noisy_digits(100)
     run = quick(validation_fraction=0.2, out=tmp_path / "run").fit(images, given)
-    held_out = run._task.validation_rows.numpy()
+    held_out = np.flatnonzero(pd.read_parquet(tmp_path / "run" / "refined_labels.parquet")["held_out"])
     assert len(held_out) == 20
     assert len(run.confidence_) == 100
     changed = images.copy()
@@ -202,6 +202,8 @@ def test_a_run_folder_holds_all_that_it_promises(tmp_path: Path) -> None:
         "checkpoints/last.pt",
         "checkpoints/previous.pt",
         "checkpoints/best.pt",
+        "model/model.json",
+        "model/weights.safetensors",
     }
     settings = json.loads((folder / "settings.json").read_text())
     assert settings["method"]["n_neighbors"] == 10
@@ -314,7 +316,7 @@ def test_bad_input_gets_a_message(case: str) -> None:
 def test_samples_of_another_shape_are_refused_later_too() -> None:
     images, given, true = noisy_digits(60)
     run = quick(rounds=1, method="cross_entropy").fit(images, given)
-    with pytest.raises(InvalidInputError, match=r"\(1, 8, 8\), as in fit"):
+    with pytest.raises(InvalidInputError, match=r"images of 1 x 8 x 8 .*, as in fit"):
         run.predict(images[:, :4])
     with pytest.raises(InvalidInputError, match="'test' parameter"):
         quick(rounds=1).fit(images, given, test=(images[:, :4], true))

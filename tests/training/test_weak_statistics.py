@@ -32,6 +32,6 @@ def test_strong_views_count_in_the_statistics_by_default(weak_only: bool) -> Non
         learning_rate=1e-9,
     ).fit(X, y)
     network: Any = run.networks_[0]
-    inputs = run._task.views.normalized(torch.from_numpy(X).unsqueeze(1)).flatten(1)
+    inputs = run._model.normalized(torch.from_numpy(X).unsqueeze(1)).flatten(1)
     close = (network.features[1].running_mean - inputs.mean(dim=0)).abs().max() < 0.5
     assert bool(close) == weak_only

@@ -83,7 +83,7 @@ def test_predictions_and_networks_have_the_averaged_weights(fresh_in: int) -> No
     counted = method.seen[fresh_in * n_steps if fresh_in > 0 else 0 :]
     torch.testing.assert_close(vector(run), naive(counted, 0.9), rtol=1e-4, atol=1e-6)
     assert run.history_[-1]["test_accuracy"] == pytest.approx(run.score(X, y))
-    inputs = run._task.views.normalized(torch.from_numpy(X).unsqueeze(1))
+    inputs = run._model.normalized(torch.from_numpy(X).unsqueeze(1))
     with torch.no_grad():
         expected = run.networks_[0].eval()(inputs).softmax(dim=1).numpy()
     np.testing.assert_allclose(run.predict_proba(X), expected, atol=1e-6)

@@ -11,6 +11,7 @@ from laplaceconfidence.cli.bench.command import bench
 from laplaceconfidence.cli.console import output
 from laplaceconfidence.cli.demo.command import demo
 from laplaceconfidence.cli.export.command import export
+from laplaceconfidence.cli.predict.command import predict
 from laplaceconfidence.cli.report.command import report
 from laplaceconfidence.cli.review.command import review
 from laplaceconfidence.cli.train.command import train
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 app.command("audit")(audit)
 app.command("train")(train)
+app.command("predict")(predict)
 app.command("bench")(bench)
 app.command("demo")(demo)
 app.command("report")(report)

@@ -15,6 +15,7 @@ WORDS = {  # descriptions of stages by name
     "reading": "Reading the data",
     "decoding": "Decoding images",
     "training": "Training",
+    "predicting": "Predicting",
     "features": "Preparing the features",
     "index": "Building a search index",
     "neighbors": "Finding neighbors",

@@ -19,6 +19,37 @@ _PRIOR_COUNT = 0.5  # right and wrong labels added at the center, so that fits a
 _SLOPE_PENALTY = 1.0  # weight of the squared difference of the slope from 1; not tuned
 
 
+def calibration_bins(
+    confidence: FloatArray, is_right: BoolArray, n_bins: int
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Compare probabilities with how often they are right, over equal bins of [0, 1].
+
+    Parameters
+    ----------
+    confidence : ndarray of float64, shape (n,)
+        Probabilities.
+    is_right : ndarray of bool, shape (n,)
+        Whether what they are probabilities of is true.
+    n_bins : int
+        Number of bins.
+
+    Returns
+    -------
+    counts : ndarray of int, shape (n_bins,)
+        Number of samples.
+    confidence : ndarray of shape (n_bins,)
+        Their mean probability, 0 in an empty bin.
+    accuracy : ndarray of shape (n_bins,)
+        The share of them that is right, 0 in an empty bin.
+    """
+    bins = np.minimum((confidence * n_bins).astype(np.int64), n_bins - 1)  # 1 belongs to the last bin
+    counts: IntArray = np.bincount(bins, minlength=n_bins)
+    divisor = np.maximum(counts, 1)
+    sums = (np.bincount(bins, weights=values, minlength=n_bins) for values in (confidence, is_right))
+    mean, accuracy = (total / divisor for total in sums)
+    return counts, mean, accuracy
+
+
 def log_odds(confidence: FloatArray) -> FloatArray:
     """Log-odds log(w / (1 - w)), clipped to finite values.
 

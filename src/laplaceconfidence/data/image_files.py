@@ -113,7 +113,7 @@ def decode_images(
     if not good:
         raise DataFormatError(f"None of the {len(paths)} images can be decoded. The first: {bad[0].reason}")
     chosen = dataset.subset(np.array(good)) if bad else dataset
-    if (chosen.labels == MISSING).all():
+    if (chosen.labels == MISSING).all() and (dataset.labels != MISSING).any():
         raise DataFormatError("No image with a label is left: the others cannot be decoded.")
     return (chosen if kept is None else replace(chosen, images=kept[: len(good)])), bad
 

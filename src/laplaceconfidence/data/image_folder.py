@@ -98,6 +98,40 @@ def read_image_folder(folder: Path, options: ReadOptions) -> NoisyDataset:
     )
 
 
+def read_unlabeled_images(path: Path, classes: tuple[str, ...]) -> NoisyDataset:
+    """Read the path of one image, or of all images below a folder, sorted; none has a label.
+
+    Parameters
+    ----------
+    path : Path
+        An image, or a folder with images anywhere below it.
+    classes : tuple of str
+        The classes that they may have.
+
+    Returns
+    -------
+    NoisyDataset
+        Ids are paths relative to the folder.
+    """
+    if path.is_dir():
+        found = _search(path)
+        for note in _notes_on_left_out(path, [found]):
+            _warn(note)
+        names = sorted(image.relative_to(path).as_posix() for image in found.images)
+        if not names:
+            raise DataFormatError(f"{path} has no images below it ({', '.join(sorted(IMAGE_SUFFIXES))}).")
+        root = path.absolute()
+    else:
+        names, root = [path.name], path.absolute().parent
+    return NoisyDataset.from_arrays(
+        [None] * len(names),
+        classes=classes,
+        ids=names,
+        sources=[str(root / name) for name in names],
+        source_kind="image",
+    )
+
+
 def _ids(names: list[str], exported: dict[str, str]) -> list[str]:
     """The paths of the images; in an exported folder, the ids that they had before."""
     taken = {exported[name] for name in names if name in exported}

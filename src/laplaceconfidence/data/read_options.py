@@ -39,11 +39,13 @@ class ReadOptions:
     split: str | None = None
     image_size: int | tuple[int, int] | None = None
     labels_only: bool | None = None
+    classes: tuple[str, ...] | None = None
+    """The classes of samples to predict, which need no labels; not an option of ``read_dataset``."""
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that are not ``None``, by name."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        """The options of ``read_dataset`` that are not ``None``, by name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "classes"}
         return {name: value for name, value in values.items() if value is not None}
 
     def allow_only(self, source: str, *names: str) -> None:

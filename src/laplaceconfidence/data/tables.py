@@ -169,7 +169,7 @@ def dataset_of_table(
     if table.n_rows == 0:
         raise must_be("source", "a table with at least one row", f"{table.origin} without rows")
     names = Names(table.column_names, "columns", table.origin)
-    label = names.require("label", options.label)
+    label = names.require("label", options.label) if options.classes is None else None
     true_label = names.find("true_label", options.true_label)
     kind, source = names.find_source(options) if pictures is None else (None, None)
     taken = {label, true_label, source, names.find("id", options.id), *USUAL_NAMES["label"][:2]}
@@ -186,22 +186,23 @@ def dataset_of_table(
         advice = None if columns else advice_to_name(free)
     if columns is not None:
         features = _features(table, columns)
-        scaling = scaling_of(columns, free, features)
+        scaling = scaling_of(columns, free, features) if options.classes is None else None
     elif features is None and source is None and pictures is None and not options.labels_only:
         raise names.no_inputs_error(advice)
     sources: list[str] | None = None if source is None else _sources(table, source, kind == "image")
     if pictures is not None and pictures.paths is not None:
         kind, sources = "image", pictures.paths
     dataset = NoisyDataset.from_arrays(
-        table.labels(label),
+        [None] * table.n_rows if label is None else table.labels(label),
         features,
-        class_names=table.class_names(label),
+        classes=options.classes,
+        class_names=None if label is None else table.class_names(label),
         missing_label=options.missing_label,
         ids=_ids(table, names, options),
         images=None if pictures is None else pictures.images,
         sources=sources,
         source_kind=kind,
-        true_labels=None if true_label is None else table.labels(true_label),
+        true_labels=None if true_label is None or label is None else table.labels(true_label),
     )
     used = None if columns is None else tuple(columns)
     dataset = replace(dataset, feature_columns=used, feature_scaling=scaling, feature_advice=advice)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from laplaceconfidence.arrays import BoolArray, to_numpy
+from laplaceconfidence.confidence.calibration import calibration_bins
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import (
     check_choice,
@@ -202,11 +203,8 @@ def expected_calibration_error(confidence: Any, is_right: Any, n_bins: int = 15)
     scores, right = _scored(confidence, is_right)
     _check_probabilities(scores)
     n_bins = check_integer(n_bins, "n_bins", minimum=1)
-    bins = np.minimum(
-        (scores * n_bins).astype(np.int64), n_bins - 1
-    )  # a confidence of 1 belongs to the last bin
-    excess = np.bincount(bins, weights=scores - right, minlength=n_bins)
-    return float(np.abs(excess).sum() / len(scores))
+    counts, mean, accuracy = calibration_bins(scores, right, n_bins)
+    return float((counts * np.abs(mean - accuracy)).sum() / len(scores))
 
 
 def spearman(first: Any, second: Any) -> float:

@@ -12,9 +12,9 @@ from typing import Any
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.evaluation.grid import Cell, Scores
 from laplaceconfidence.evaluation.noises import Noise
-from laplaceconfidence.run_files import CHECKPOINTS, CONFIDENCES, TIMINGS
+from laplaceconfidence.run_files import CHECKPOINTS, CONFIDENCES, MODEL, TIMINGS
 
-NOT_KEPT = (CHECKPOINTS, CONFIDENCES)  # of a finished run: large folders that the bench does not need
+NOT_KEPT = (CHECKPOINTS, CONFIDENCES, MODEL)  # of a finished run: large folders that the bench does not need
 SCORES = {
     "last_rounds_accuracy": "test_accuracy_mean_of_last_rounds",
     "chosen_round_accuracy": "test_accuracy_of_chosen_round",

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["RobustClassifier"]
 
-if find_spec("torch") is None:
-    raise MissingDependencyError(
-        "Training needs torch, which is not installed: pip install 'laplaceconfidence[train]'."
-    )
+for _package in ("torch", "safetensors"):
+    if find_spec(_package) is None:
+        raise MissingDependencyError(
+            f"Training needs {_package}, which is not installed: pip install 'laplaceconfidence[train]'."
+        )
 
 
 def __getattr__(name: str) -> Any:

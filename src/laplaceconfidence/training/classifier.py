@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import torch
 
+from laplaceconfidence.run_files import MODEL
 from laplaceconfidence.stages import showing_log
 from laplaceconfidence.training.augment.protocol import Augmentation
 from laplaceconfidence.training.automatic_settings import automatic_image_size
@@ -22,7 +23,12 @@ from laplaceconfidence.training.methods.registry import build_method, change_met
 from laplaceconfidence.training.network_classifier import NetworkClassifier
 from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.notebook import NotebookSummary
-from laplaceconfidence.training.results import final_results, training_summary, write_results
+from laplaceconfidence.training.results import (
+    final_results,
+    trained_model,
+    training_summary,
+    write_results,
+)
 from laplaceconfidence.training.run_folder import RunFolder, stored_settings
 from laplaceconfidence.training.run_settings import is_automatic, resolve_settings
 from laplaceconfidence.training.sample_weights import ClassWeight, combined_weights
@@ -117,8 +123,9 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
     random_state : int, numpy.random.Generator or None, default=0
         Seed of everything that is random.
     out : str or pathlib.Path, optional
-        Folder for checkpoints, metrics, confidences and results. An unfinished run in it with the same
-        settings is resumed, and ends with the same weights as without the interruption.
+        Folder for checkpoints, metrics, confidences, results and, in ``model/``, what ``save`` writes. An
+        unfinished run in it with the same settings is resumed, and ends with the same weights as without
+        the interruption.
     checkpoint_seconds : float, default=30
         Least time between two checkpoints.
     callbacks : sequence of Callback, default=()
@@ -256,8 +263,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         Parameters
         ----------
         X : array-like, NoisyDataset or torch.utils.data.Dataset
-            Images (n, height, width) or (n, height, width, channels), feature vectors (n, d), or a data set
-            that has labels. Tensors of images have their channels first.
+            Images (n, height, width), or with 1, 3 or 4 channels last or first, feature vectors (n, d), or a
+            data set that has labels. Tensors of images have their channels first.
         y : array-like of shape (n_samples,), optional
             The given labels of arrays.
         sample_weight : array-like of shape (n_samples,), optional
@@ -312,7 +319,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
                     callbacks=[*self.callbacks, *([LogRounds()] if self.verbose else [])],
                 )
                 self.history_ = loop.run().history
-                self._keep(loop, data, folder)
+                self._keep(loop, data, folder, settings.network)
         return self
 
     def _read(self, X: Any, y: Any, device: torch.device, classes: Any = None) -> TrainingData:
@@ -333,16 +340,15 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
             raise must_be("test", f"labeled with the classes {data.class_names}", found.class_names)
         return TestSet(found.samples, found.labels)
 
-    def _keep(self, loop: Loop, data: TrainingData, folder: RunFolder | None) -> None:
+    def _keep(self, loop: Loop, data: TrainingData, folder: RunFolder | None, network: NetworkSpec) -> None:
         results = final_results(loop)
-        self.classes_ = data.class_values
         self.confidence_ = results.confidence
         self.refined_labels_ = data.class_values[results.refined]
         self.summary_ = training_summary(loop)
-        self.networks_ = [network.module.backbone for network in loop.task.networks]
-        if len(loop.task.samples.shape) == 1:
-            self.n_features_in_ = loop.task.samples.shape[0]
-        self._task, self._settings, self._predictors = loop.task, loop.settings, loop.method.predictors
+        self._given_codes = loop.task.labels
+        self._use(trained_model(loop, data, network, self.feature_layer))
+        if folder is not None:
+            self._leave_model(folder.path / MODEL)
         write_results(folder, loop, results, self.summary_)
 
     def _seed(self) -> int:

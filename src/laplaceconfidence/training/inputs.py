@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,14 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.images import load_image
 from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
 from laplaceconfidence.data.readers import read_dataset
-from laplaceconfidence.training.samples import ResidentSamples, Samples, StreamedSamples, as_input, read_all
+from laplaceconfidence.training.samples import (
+    ResidentSamples,
+    Samples,
+    StreamedSamples,
+    as_input,
+    channels_come_first,
+    read_all,
+)
 from laplaceconfidence.validation import check_finite, check_same_length, must_be
 
 ImageSize = int | tuple[int, int] | None
@@ -36,6 +44,7 @@ class TrainingData:
     ids: StrArray
     class_names: tuple[str, ...]
     class_values: Any  # (C,) the classes as the user writes them
+    feature_columns: tuple[str, ...] | None = None  # names of the features, where they come from a table
     weights: FloatArray | None = None  # (n,) how often samples are trained on, relative to each other
 
     def fingerprint(self) -> str:
@@ -87,7 +96,8 @@ def training_data(
         if y is not None:
             raise must_be("y", "left out where 'X' is a NoisyDataset, which has labels", type(y).__name__)
         samples = _samples_of(X, device, n_workers, image_size)
-        return TrainingData(samples, X.labels, X.sample_ids, X.class_names, X.class_values)
+        columns = X.feature_columns if len(samples.shape) == 1 else None
+        return TrainingData(samples, X.labels, X.sample_ids, X.class_names, X.class_values, columns)
     if isinstance(X, Dataset) or _is_map_style(X):
         if y is not None:
             raise must_be("y", "left out where 'X' is a dataset of (input, label)", type(y).__name__)
@@ -99,26 +109,61 @@ def training_data(
             raise must_be("y", "the given labels, one per sample", None)
         encoded = encode_labels(y, classes=classes, missing_label=missing_label, parameter="y")
         check_same_length("X", len(samples), "y", len(encoded.codes))
-    return _encoded_data(samples, encoded)
+    return _encoded_data(samples, encoded, column_names(X))
 
 
 def unlabeled_samples(
-    X: Any, device: torch.device, *, n_workers: int, image_size: ImageSize = None
+    X: Any, device: torch.device, *, n_workers: int, shape: tuple[int, ...], columns: Sequence[str] | None
 ) -> Samples:
-    """Samples to predict for; labels, where there are some, are ignored."""
+    """Samples to predict for; labels, where there are some, are ignored.
+
+    Parameters
+    ----------
+    X : as for ``RobustClassifier.predict``
+        The samples.
+    device : torch.device
+        Where inputs that fit into memory are kept.
+    n_workers : int
+        Processes that read samples of larger data sets.
+    shape : tuple of int
+        The shape of the samples that were trained on. Image files are resized to it.
+    columns : sequence of str or None
+        The columns that were trained on. If there is one per feature, they are selected by name from a table.
+
+    Returns
+    -------
+    Samples
+        Of any shape: the caller compares it.
+    """
+    image_size = (shape[1], shape[2]) if len(shape) == 3 else None
+    if columns is not None and len(columns) != shape[0]:  # one column of lists
+        columns = None
     if is_huggingface(X):
         X = read_dataset(X, image_size=image_size)
     if isinstance(X, NoisyDataset):
+        if len(shape) == 1 and X.features is not None:  # not the images that it may have as well
+            X = _with_columns(replace(X, images=None, sources=None, source_kind=None), columns)
         return _samples_of(X, device, n_workers, image_size)
     if isinstance(X, Dataset) or _is_map_style(X):
         return StreamedSamples(X, device, n_workers)
-    return ResidentSamples(as_inputs(X), device)
+    if columns is not None and (given := column_names(X)) is not None:
+        _check_columns(given, columns)
+        X = X[list(columns)]
+    return ResidentSamples(as_inputs(X, expected=shape), device)
 
 
-def as_inputs(X: Any) -> Tensor:
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """The names of the columns of a data frame; ``None`` for anything else."""
+    names = list(getattr(X, "columns", ()))
+    return tuple(names) if names and all(isinstance(name, str) for name in names) else None
+
+
+def as_inputs(X: Any, *, expected: tuple[int, ...] | None = None, channels_last: bool = False) -> Tensor:
     """Arrays as inputs: feature vectors (n, d), or images as (n, channels, height, width).
 
-    Arrays of images are (n, height, width) or (n, height, width, channels), tensors have channels first.
+    Tensors of images have their channels first. Arrays are (n, height, width), or with channels where their
+    shape shows them; ``expected``, the shape of the samples that were trained on, or ``channels_last``
+    decides where both are possible.
     """
     tensor = X.detach().cpu() if isinstance(X, Tensor) else torch.from_numpy(_numeric(to_numpy(X)))
     if tensor.dtype not in (torch.uint8, torch.float32):
@@ -126,10 +171,12 @@ def as_inputs(X: Any) -> Tensor:
     if tensor.ndim == 3:
         tensor = tensor.unsqueeze(1)
     elif tensor.ndim == 4 and not isinstance(X, Tensor):
-        if tensor.shape[3] not in (1, 3, 4):
-            rule = "images of shape (n, height, width, channels) with 1, 3 or 4 channels"
-            raise must_be("X", rule, f"shape {tuple(tensor.shape)}", "Tensors have their channels first.")
-        tensor = tensor.permute(0, 3, 1, 2)
+        first = False if channels_last else channels_come_first(tuple(tensor.shape[1:]), expected)
+        if first is None:
+            rule = "images with 1, 3 or 4 channels, which are the last axis of an array or the second"
+            raise must_be("X", rule, f"shape {tuple(tensor.shape)}")
+        if not first:
+            tensor = tensor.permute(0, 3, 1, 2)
     if tensor.ndim not in (2, 4) or 0 in tensor.shape:
         rule = "feature vectors (n, d) or images (n, height, width) or (n, height, width, channels)"
         raise must_be("X", rule, f"shape {tuple(tensor.shape)}")
@@ -140,7 +187,7 @@ def as_inputs(X: Any) -> Tensor:
     return tensor.contiguous()
 
 
-class ImageFiles(Dataset[tuple[Any, int]]):
+class ImageFiles(Dataset[tuple[Tensor, int]]):
     """Images of a list of paths, decoded when they are requested, with label codes."""
 
     def __init__(self, paths: StrArray, labels: IntArray, size: ImageSize) -> None:
@@ -149,8 +196,9 @@ class ImageFiles(Dataset[tuple[Any, int]]):
     def __len__(self) -> int:
         return len(self.paths)
 
-    def __getitem__(self, row: int) -> tuple[Any, int]:
-        return load_image(str(self.paths[row]), self.size), int(self.targets[row])
+    def __getitem__(self, row: int) -> tuple[Tensor, int]:
+        pixels = load_image(str(self.paths[row]), self.size)
+        return torch.from_numpy(pixels.transpose(2, 0, 1).copy()), int(self.targets[row])
 
 
 def _numeric(array: Any) -> Any:
@@ -162,12 +210,27 @@ def _numeric(array: Any) -> Any:
 
 def _samples_of(data: NoisyDataset, device: torch.device, n_workers: int, image_size: ImageSize) -> Samples:
     if data.images is not None:
-        return ResidentSamples(as_inputs(data.images), device)
+        return ResidentSamples(as_inputs(data.images, channels_last=True), device)
     if data.source_kind == "image" and data.sources is not None:
         return _from_dataset(ImageFiles(data.sources, data.labels, image_size), device, n_workers)[0]
     if data.features is not None:
         return ResidentSamples(as_inputs(data.features), device)
     raise must_be("X", "a NoisyDataset with images, image files or features", "one with labels only")
+
+
+def _with_columns(data: NoisyDataset, columns: Sequence[str] | None) -> NoisyDataset:
+    """A data set whose features are in the order of ``columns``, where both are from a table."""
+    given = data.feature_columns
+    if columns is None or given is None or data.features is None or len(given) != data.features.shape[1]:
+        return data
+    _check_columns(given, columns)
+    return replace(data, features=data.features[:, [given.index(name) for name in columns]])
+
+
+def _check_columns(given: Sequence[str], columns: Sequence[str]) -> None:
+    if missing := [name for name in columns if name not in given]:
+        listed = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        raise must_be("X", f"a table with the {len(columns)} columns of fit", f"one without {listed}")
 
 
 def _is_map_style(X: Any) -> bool:
@@ -197,8 +260,9 @@ def _from_dataset(dataset: Any, device: torch.device, n_workers: int) -> tuple[S
     return StreamedSamples(dataset, device, n_workers), read_all(dataset, n_workers, keep_inputs=False)[1]
 
 
-def _encoded_data(samples: Samples, encoded: EncodedLabels) -> TrainingData:
+def _encoded_data(samples: Samples, encoded: EncodedLabels, columns: tuple[str, ...] | None) -> TrainingData:
     if (encoded.codes == MISSING).all():
         raise must_be("y", "labels of which at least one is not missing", "missing labels only")
     ids = np.arange(len(samples)).astype(str)
-    return TrainingData(samples, encoded.codes, ids, encoded.class_names, encoded.class_values)
+    named = columns if columns is not None and samples.shape == (len(columns),) else None
+    return TrainingData(samples, encoded.codes, ids, encoded.class_names, encoded.class_values, named)

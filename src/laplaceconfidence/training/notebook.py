@@ -81,7 +81,7 @@ def _facts(classifier: Any, summary: Mapping[str, Any]) -> str:
         facts.append(f"on the test set {summary['test_accuracy_of_chosen_round']:.1%}")
     codes = {value: code for code, value in enumerate(classifier.classes_.tolist())}
     refined = np.array([codes[value] for value in classifier.refined_labels_.tolist()])
-    given = classifier._task.labels
+    given = classifier._given_codes
     n_changed, n_labeled = int(((given != MISSING) & (given != refined)).sum()), int((given != MISSING).sum())
     facts.append(f"would change {n_changed:,} of {counted(n_labeled, 'given label')}")
     return "; ".join(facts)

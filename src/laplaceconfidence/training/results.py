@@ -13,10 +13,13 @@ import torch
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.run_files import PREDICTIONS, REFINED_LABELS, TEST_PREDICTIONS
+from laplaceconfidence.training.inputs import TrainingData
 from laplaceconfidence.training.loop import Loop
 from laplaceconfidence.training.methods.interface import Evidence
+from laplaceconfidence.training.networks.registry import NetworkSpec, network_reference
 from laplaceconfidence.training.run_folder import RunFolder
 from laplaceconfidence.training.seeds import derived_seed
+from laplaceconfidence.training.trained_model import TrainedModel
 
 LAST_ROUNDS = 10
 
@@ -55,6 +58,28 @@ def refined_labels(labels: IntArray, confidence: FloatArray, probabilities: Floa
     given = np.eye(probabilities.shape[1])[np.maximum(labels, 0)]
     refined: IntArray = (weight * given + (1 - weight) * probabilities).argmax(axis=1).astype(np.int64)
     return refined
+
+
+def trained_model(
+    loop: Loop, data: TrainingData, network: NetworkSpec, feature_layer: str | None
+) -> TrainedModel:
+    """What the networks of a finished run predict with, without the data they were trained on."""
+    task, settings = loop.task, loop.settings
+    return TrainedModel(
+        networks=tuple(trained.module for trained in task.networks),
+        predictors=loop.method.predictors,
+        classes=data.class_values,
+        class_names=data.class_names,
+        input_shape=task.samples.shape,
+        mean=task.views.mean,
+        deviation=task.views.deviation,
+        network=network_reference(network),
+        feature_layer=feature_layer,
+        feature_columns=data.feature_columns,
+        precision=settings.precision,
+        channels_last=settings.channels_last,
+        device=task.device,
+    )
 
 
 def training_summary(loop: Loop) -> dict[str, Any]:
@@ -101,11 +126,11 @@ def write_results(folder: RunFolder | None, loop: Loop, results: Results, summar
     if folder is None:
         return
     names = np.array([*task.class_names, None], dtype=object)  # -1 reads the last entry: no label
-    columns = _predicted(task.ids, results.probabilities, task.class_names)
+    columns = prediction_columns(task.ids, results.probabilities, task.class_names)
     folder.write_table(PREDICTIONS, columns)
     if test_probabilities is not None:
         ids = np.arange(len(test_probabilities)).astype(str)
-        folder.write_table(TEST_PREDICTIONS, _predicted(ids, test_probabilities, task.class_names))
+        folder.write_table(TEST_PREDICTIONS, prediction_columns(ids, test_probabilities, task.class_names))
     folder.write_table(
         REFINED_LABELS,
         {
@@ -119,7 +144,8 @@ def write_results(folder: RunFolder | None, loop: Loop, results: Results, summar
     folder.write_summary(summary)
 
 
-def _predicted(ids: Any, probabilities: FloatArray, class_names: tuple[str, ...]) -> dict[str, Any]:
+def prediction_columns(ids: Any, probabilities: FloatArray, class_names: tuple[str, ...]) -> dict[str, Any]:
+    """The columns of a table of predictions: ids, most probable classes and all probabilities."""
     names = np.array(class_names, dtype=object)
     columns: dict[str, Any] = {"id": ids, "predicted_label": names[probabilities.argmax(axis=1)]}
     return columns | {f"p_{name}": probabilities[:, code] for code, name in enumerate(class_names)}

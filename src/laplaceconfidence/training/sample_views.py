@@ -55,11 +55,16 @@ class SampleViews:
 
     def normalized(self, inputs: Tensor) -> Tensor:
         """Inputs with mean 0 and deviation 1; bytes are scaled to [0, 1] first."""
-        values = inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs.float()
-        values = (values - self.mean) / self.deviation
-        if self.channels_last and values.ndim == 4:
-            values = values.contiguous(memory_format=torch.channels_last)
-        return values
+        return normalized(inputs, self.mean, self.deviation, channels_last=self.channels_last)
+
+
+def normalized(inputs: Tensor, mean: Tensor, deviation: Tensor, *, channels_last: bool) -> Tensor:
+    """Inputs with mean 0 and deviation 1; bytes are scaled to [0, 1] first."""
+    values = inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs.float()
+    values = (values - mean) / deviation
+    if channels_last and values.ndim == 4:
+        values = values.contiguous(memory_format=torch.channels_last)
+    return values
 
 
 def build_augmentations(

@@ -16,6 +16,9 @@ from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.training.seeds import derived_seed
 from laplaceconfidence.validation import must_be
 
+CHANNELS = (1, 3, 4)
+"""How many channels images have: gray, RGB, RGB with transparency."""
+
 
 class Samples(Protocol):
     """Inputs by sample number, in any order, batch by batch."""
@@ -98,17 +101,37 @@ class _InputsOnly(Dataset[Tensor]):
         return as_input(self._dataset[row][0])
 
 
+def channels_come_first(shape: tuple[int, ...], expected: tuple[int, ...] | None = None) -> bool | None:
+    """Whether an image is (channels, height, width), and not (height, width, channels); ``None`` if neither.
+
+    Images have 1, 3 or 4 channels. If both readings are possible, ``expected``, the shape (channels, height,
+    width) that was trained on, decides; without it, or if it fits both or neither, the question is an error.
+    """
+    first, last = shape[0] in CHANNELS, shape[2] in CHANNELS
+    if not (first and last):
+        return first if first or last else None
+    fits_first, fits_last = shape == expected, (shape[2], *shape[:2]) == expected
+    if fits_first != fits_last:
+        return fits_first
+    raise InvalidInputError(
+        f"Are the channels of the images in 'X' first or last? Images of shape {shape} may have {shape[0]} "
+        f"channels first or {shape[2]} last. Pass 'X' as a torch tensor, which always has its channels "
+        "first: torch.from_numpy(X) if they are first, torch.from_numpy(np.moveaxis(X, -1, -3)) if last."
+    )
+
+
 def as_input(value: Any) -> Tensor:
     """One input as a tensor: an image as (channels, height, width), anything else as it is.
 
-    Pillow images and uint8 arrays have their channels last, tensors first, as is usual for each.
+    Tensors have their channels first and Pillow images last; arrays have them where their shape shows it,
+    else last.
     """
     if isinstance(value, Tensor):
         return value
     array = to_numpy(value)
     if array.ndim == 2 and array.dtype == np.uint8:
-        array = array[:, :, None]
-    if array.ndim == 3:
+        array = array[None]
+    elif array.ndim == 3 and not (isinstance(value, np.ndarray) and channels_come_first(array.shape)):
         array = array.transpose(2, 0, 1)
     if array.dtype.kind not in "fiub" or array.ndim not in (1, 3):
         found = f"{array.dtype} of shape {array.shape}"

@@ -107,8 +107,13 @@ class TrainingSettings:
 
     def autocast(self, device: torch.device) -> AbstractContextManager[object]:
         """The context in which forward passes run with ``precision``."""
-        mixed = PRECISIONS[self.precision]
-        return nullcontext() if mixed is None else torch.autocast(device.type, dtype=mixed)
+        return autocast(self.precision, device)
+
+
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """The context in which forward passes run with one of ``PRECISIONS``."""
+    mixed = PRECISIONS[precision]
+    return nullcontext() if mixed is None else torch.autocast(device.type, dtype=mixed)
 
 
 def choose_device(device: Any) -> torch.device:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple
@@ -32,6 +33,12 @@ class HeadedNetwork(nn.Module):
         self.heads = nn.ModuleDict()
         # Entered and never left: the features are recorded as long as the network exists.
         self._penultimate = PenultimateFeatures(backbone, feature_layer).__enter__()
+
+    def plain_backbone(self) -> nn.Module:
+        """A copy of the network alone, which records no features."""
+        copied = copy.deepcopy(self)
+        copied._penultimate.__exit__(None, None, None)
+        return copied.backbone
 
     def forward(self, inputs: Tensor) -> Outputs:
         logits = self.backbone(inputs).float()

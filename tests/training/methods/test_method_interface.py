@@ -166,6 +166,6 @@ def test_only_the_teacher_predicts() -> None:
     run = quick(method=Teacher(), validation_fraction=0).fit(X, y)
     teacher = run.networks_[1].eval()
     with torch.no_grad():
-        inputs = run._task.views.normalized(torch.from_numpy(X).unsqueeze(1))
+        inputs = run._model.normalized(torch.from_numpy(X).unsqueeze(1))
         expected = teacher(inputs).softmax(dim=1).numpy()
     np.testing.assert_allclose(run.predict_proba(X), expected, atol=1e-6)

@@ -13,10 +13,9 @@ from laplaceconfidence.cli.console import output, plain_table, shown
 from laplaceconfidence.cli.train.data import PreparedData
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.run_files import (
-    BEST_CHECKPOINT,
-    CHECKPOINTS,
     CONFIDENCES,
     METRICS,
+    MODEL,
     PREDICTIONS,
     REFINED_LABELS,
     SETTINGS,
@@ -45,7 +44,7 @@ def show_training_summary(classifier: RobustClassifier, data: PreparedData, fold
     for name, meaning in (
         (REFINED_LABELS, "every label: given, its confidence, refined"),
         (PREDICTIONS, "class probabilities of every sample"),
-        (f"{CHECKPOINTS}/{BEST_CHECKPOINT}", "the networks of the chosen round"),
+        (f"{MODEL}/", "the model: laplaceconfidence predict, RobustClassifier.load"),
         (METRICS, "what was measured, one line per round"),
         (f"{CONFIDENCES}/", "the confidences of every round"),
         (SETTINGS, f"every setting; {SOURCE} has the source of the data"),

@@ -81,6 +81,9 @@ class PenultimateFeatures:
             self._handle.remove()
         self._handle = self._captured = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_captured": None}  # copies and pickles begin without a forward pass
+
     @property
     def features(self) -> Tensor:
         """Features (batch, d) of the last forward pass; gradients flow through them."""

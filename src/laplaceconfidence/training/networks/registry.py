@@ -61,6 +61,27 @@ def build_network(
     return network
 
 
+def network_reference(spec: NetworkSpec) -> str | None:
+    """The text that builds such a network again: its name, or "package.module:factory".
+
+    Parameters
+    ----------
+    spec : str, callable or torch.nn.Module
+        As for ``build_network``.
+
+    Returns
+    -------
+    str or None
+        ``None`` for a module, and for a factory that cannot be imported, such as a lambda.
+    """
+    if isinstance(spec, str):
+        return spec
+    module_name, name = getattr(spec, "__module__", None), getattr(spec, "__qualname__", None)
+    if isinstance(spec, nn.Module) or not module_name or not name or module_name == "__main__":
+        return None
+    return f"{module_name}:{name}" if getattr(import_module(module_name), name, None) is spec else None
+
+
 def reset_parameters(network: nn.Module) -> None:
     """Draw new random weights in place, by ``reset_parameters`` of every module that has it, innermost first.
 
