@@ -17,7 +17,7 @@ from scipy import sparse
 
 from audited_runs import make_audit
 from laplaceconfidence import read_dataset
-from laplaceconfidence.auditing.verified import read_verified
+from laplaceconfidence.auditing.verified_tables import read_verified
 from laplaceconfidence.cli.audit.run import load_graph
 from laplaceconfidence.data.array_files import load_array
 from laplaceconfidence.data.images import load_image

@@ -232,7 +232,7 @@ def test_copies_leaks_and_outliers_by_keyboard(driver: Any, servers: list[Server
     assert page.row() == 94
     assert_readable(page)
     page.press("d")
-    page.wait(lambda: "All done" in page.text("stage"))
+    page.wait(lambda: "“Outliers” is done." in page.text("stage"))
     to_queue("copies", "because it is also in the test set")
     assert (
         page.text("other-counts") == "outliers decided1 of 1sets of copies decided2 of 3leaks decided2 of 4"

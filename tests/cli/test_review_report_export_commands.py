@@ -82,7 +82,7 @@ def test_export_policies_that_mean_nothing_are_refused(
     assert message in " ".join(done.stderr.split())
 
 
-@pytest.mark.parametrize(("queue", "message"), [("leaks", "worst, random"), ("best", "'queue'")])
+@pytest.mark.parametrize(("queue", "message"), [("leaks", "worst, ranked, random"), ("best", "'queue'")])
 def test_a_review_begins_only_with_a_queue_that_there_is(
     run: Any, make_run: MakeRun, queue: str, message: str
 ) -> None:

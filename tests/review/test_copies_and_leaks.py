@@ -42,6 +42,7 @@ def test_the_queues_begin_with_what_matters_most(page: Page) -> None:
         name: rows.tolist() for name, rows in page.session.queues.rows_of.items() if name != "random"
     } == {
         "worst": page.session.samples.suspects.tolist(),
+        "ranked": page.session.samples.first_rows.tolist(),
         "unlabeled": [],
         "outliers": [94],
         "copies": [2, 1, 4],  # conflicting labels first

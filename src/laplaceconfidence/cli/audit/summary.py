@@ -265,9 +265,10 @@ def _suspect_table(result: AuditResult, n_suspects: int, width: int) -> Table:
     listed = result.table.loc[result.first_rows[:n_suspects]]
     ids = [one_line(id) for id in listed["id"]]
     look_at = next((column for column in ("text", "path") if column in listed), None)
-    if look_at == "path" and all(
-        str(p).endswith(str(i)) for p, i in zip(listed["path"], listed["id"], strict=True)
-    ):
+    ids_are_paths = look_at == "path" and all(
+        str(path).endswith(str(id)) for path, id in zip(listed["path"], listed["id"], strict=True)
+    )
+    if ids_are_paths:
         look_at = None  # the id says the same in fewer words
     neighborhood = result.neighborhood
     has_digests = any(map(is_digest, ids))
@@ -280,6 +281,8 @@ def _suspect_table(result: AuditResult, n_suspects: int, width: int) -> Table:
         column.no_wrap = True
     table.columns[-1].overflow = "fold"  # a path that is cut to the width of the terminal may tell nothing
     short_ids = told_apart(ids, max(16, width // 5), shortened_middle)
+    if ids_are_paths:
+        short_ids = told_apart(ids, max(48, width // 3), shortened_left)
     looks = _looks(listed, look_at, max(48, width // 3))
     for place, (row, sample) in enumerate(zip(listed.index, listed.to_dict("records"), strict=True)):
         code, probability = result.suggestion(int(row))
