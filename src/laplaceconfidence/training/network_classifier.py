@@ -29,7 +29,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
     _predictors: tuple[int, ...]
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities: the mean over the networks.
+        """Class probabilities: the mean over the networks, or what the method combines them to.
 
         Parameters
         ----------

@@ -45,7 +45,7 @@ def final_results(loop: Loop) -> Results:
         )
 
     confidence = task.team.on_first(estimated, task.device).numpy()
-    probabilities = evidence.mean_probabilities()
+    probabilities = task.combined([one.probabilities for one in seen.values()])
     return Results(confidence, probabilities, refined_labels(task.labels, confidence, probabilities))
 
 

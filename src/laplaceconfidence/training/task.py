@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from torch import Tensor, nn
 
 from laplaceconfidence.arrays import FloatArray, IntArray, StrArray
@@ -60,6 +61,7 @@ class TrainingTask:
     team: Team
     test: TestSet | None = None
     further_tests: Mapping[str, TestSet] = field(default_factory=dict)  # by name
+    sums_logits: bool = False  # how several networks predict; see Method
 
     def observe(
         self, network: int, settings: TrainingSettings, rows: Tensor, samples: Samples | None = None
@@ -104,10 +106,20 @@ class TrainingTask:
         rows: Tensor,
         samples: Samples | None = None,
     ) -> FloatArray:
-        """Mean class probabilities over the networks that predict, of shape (n, C)."""
+        """Class probabilities of the networks that predict, combined as the method says: shape (n, C)."""
         each = [self.observe(network, settings, rows, samples).probabilities for network in predictors]
-        mean: FloatArray = sum(each[1:], start=each[0]) / len(each)
-        return mean
+        return self.combined(each)
+
+    def combined(self, probabilities: Sequence[FloatArray]) -> FloatArray:
+        """One prediction from those of several networks: their mean, or the softmax of their summed logits."""
+        if not self.sums_logits:
+            mean: FloatArray = sum(probabilities[1:], start=probabilities[0]) / len(probabilities)
+            return mean
+        # Logarithms of probabilities are logits up to a constant per sample, which the softmax removes.
+        smallest = np.finfo(np.float32).tiny
+        summed = sum(np.log(np.maximum(one, smallest)) for one in probabilities)
+        product: FloatArray = softmax(summed, axis=1)
+        return product
 
 
 def split_validation(labels: IntArray, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -165,6 +177,7 @@ def build_task(
         team=team,
         test=test,
         further_tests=further_tests,
+        sums_logits=run.method.sums_logits,
     )
 
 

@@ -9,7 +9,19 @@ from torch import Tensor
 from torch.nn import functional
 
 from laplaceconfidence.training.methods.interface import Method, Phase
+from laplaceconfidence.training.methods.published import MethodFacts, PublishedSettings
 from laplaceconfidence.training.step import Step
+
+_TRAINING = {
+    "network": "preact_resnet18_normalized_stem",
+    "rounds": 300,
+    "batch_size": 128,
+    "optimizer": "sgd",
+    "learning_rate": 0.02,
+    "momentum": 0.9,
+    "weight_decay": 5e-4,
+    "learning_rate_drops": (150,),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +29,18 @@ class CrossEntropy(Method):
     """One network, weak views, one pass over the labeled samples per round. It has no settings."""
 
     n_networks: ClassVar[int] = 1
+    facts: ClassVar[MethodFacts] = MethodFacts("The baseline of all papers", year=1986, cost=1.0)
+    published: ClassVar[tuple[PublishedSettings, ...]] = tuple(
+        PublishedSettings(
+            data,
+            "symmetric",
+            (0.2, 0.5, 0.8, 0.9),
+            "unverified",
+            training=_TRAINING,
+            note="the schedule of DivideMix, whose paper's row of cross-entropy later papers copy",
+        )
+        for data in ("CIFAR-10", "CIFAR-100")
+    )
 
     def phases(self, round: int) -> tuple[Phase, ...]:
         return (Phase("training", trains=(0,)),)

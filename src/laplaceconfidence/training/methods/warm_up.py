@@ -28,8 +28,8 @@ def warm_up_phases(n_networks: int) -> tuple[Phase, ...]:
     return tuple(Phase(WARM_UP, trains=(network,)) for network in range(n_networks))
 
 
-def warm_up_loss(step: Step, *, entropy_penalty: bool) -> Tensor:
-    """Cross-entropy of the given labels on a weak view.
+def warm_up_loss(step: Step, *, entropy_penalty: bool, strong: bool = False) -> Tensor:
+    """Cross-entropy of the given labels.
 
     Parameters
     ----------
@@ -37,12 +37,14 @@ def warm_up_loss(step: Step, *, entropy_penalty: bool) -> Tensor:
         A step of a warm-up phase.
     entropy_penalty : bool
         Whether to penalize overconfident predictions.
+    strong : bool, default=False
+        Whether the networks see strong views; by default weak ones.
 
     Returns
     -------
     Tensor
         A scalar.
     """
-    logits = step.trained(step.batch.weak())
+    logits = step.trained(step.batch.strong() if strong else step.batch.weak())
     loss = functional.cross_entropy(logits, step.batch.labels)
     return loss + negative_entropy(logits) if entropy_penalty else loss
