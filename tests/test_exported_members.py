@@ -22,11 +22,19 @@ NEED_TORCH = {
         "CrossEntropy",
         "CoTeaching",
         "DivideMix",
+        "Bootstrap",
+        "MixUpTraining",
+        "CoTeachingPlus",
+        "Pencil",
+        "MCorrection",
+        "CurriculumLoss",
+        "AugDesc",
+        "NCR",
         "load_preset",
         "preset_names",
     ),
     *("WeakAugment", "RandAugment", "AutoAugment", "AugMix"),
-    *("Method", "Phase", "Plan", "Problem", "Step", "Batch"),
+    *("Method", "Phase", "Plan", "Problem", "Step", "Batch", "MethodFacts", "PublishedSettings"),
 }
 FOR_CONTRIBUTORS = ("docs/decisions/", "docs/contributing")
 

@@ -11,6 +11,7 @@ pytest.importorskip("sphinx", reason="the dependency group docs is not installed
 
 import api_pages
 import command_pages
+import method_pages
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -77,9 +78,9 @@ def test_relative_links_resolve(page: Path) -> None:
         if target.startswith(("http://", "https://")):
             continue
         path = (page.parent / target).resolve()
-        generated = path.parent.name in ("api", "commands") and path.parent.parent == DOCS / "reference"
-        if generated:
-            pages = (api_pages if path.parent.name == "api" else command_pages).pages()
+        generated = {"api": api_pages, "commands": command_pages, "methods": method_pages}
+        if path.parent.name in generated and path.parent.parent == DOCS / "reference":
+            pages = generated[path.parent.name].pages()
             assert path.name in pages, f"{page.name} links to {target}"
         else:
             assert path.exists(), f"{page.name} links to {target}"

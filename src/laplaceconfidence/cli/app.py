@@ -11,6 +11,7 @@ from laplaceconfidence.cli.bench.command import bench
 from laplaceconfidence.cli.console import output
 from laplaceconfidence.cli.demo.command import demo
 from laplaceconfidence.cli.export.command import export
+from laplaceconfidence.cli.methods.command import methods
 from laplaceconfidence.cli.report.command import report
 from laplaceconfidence.cli.review.command import review
 from laplaceconfidence.cli.train.command import train
@@ -32,6 +33,7 @@ app = typer.Typer(
 app.command("audit")(audit)
 app.command("train")(train)
 app.command("bench")(bench)
+app.command("methods")(methods)
 app.command("demo")(demo)
 app.command("report")(report)
 app.command("review")(review)

@@ -111,7 +111,7 @@ class TrainingTask:
         return self.combined(each)
 
     def combined(self, probabilities: Sequence[FloatArray]) -> FloatArray:
-        """One prediction from those of several networks: their mean, or the softmax of their summed logits."""
+        """One prediction from those of several networks: the mean, or the softmax of the summed logits."""
         if not self.sums_logits:
             mean: FloatArray = sum(probabilities[1:], start=probabilities[0]) / len(probabilities)
             return mean

@@ -34,11 +34,11 @@ class AugDesc(DivideMix):
 
     Parameters
     ----------
-    warmup, threshold, sharpen, mix_alpha, unlabelled_weight, ramp, average_losses, entropy_penalty, prior_weight
-        As for ``DivideMix``.
+    warmup, threshold, sharpen, mix_alpha, unlabelled_weight, ramp : as for ``DivideMix``
+    average_losses, entropy_penalty, prior_weight : as for ``DivideMix``
     warmup_view : {"weak", "strong"}, default="weak"
-        Views that the networks see in the warm-up: WAW or SAW in the paper. With strong ones the run at 90% noise
-        failed in the published code.
+        Views that the networks see in the warm-up: WAW or SAW in the paper. With strong ones the run at 90%
+        noise failed in the published code.
 
     References
     ----------
@@ -52,6 +52,7 @@ class AugDesc(DivideMix):
     published: ClassVar[tuple[PublishedSettings, ...]] = tuple(
         published_setting(
             *cell,
+            "official code",
             rounds=rounds,
             learning_rate_drops=(drop,),
             batch_size=256,

@@ -22,8 +22,8 @@ class Bootstrap(Method):
 
     One network, one pass over the labeled samples per round. The soft variant takes the predicted
     distribution: with gradients through it, as in the paper, its second term is the entropy of the
-    predictions, which is minimized. The hard variant takes the most probable class. Right and wrong labels are
-    trusted equally, and there is no state.
+    predictions, which is minimized. The hard variant takes the most probable class. Right and wrong labels
+    are trusted equally, and there is no state.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class Bootstrap(Method):
             noise="pair",
             rates=(0.3, 0.4, 0.5),
             source="unverified",
-            note="beta 0.95 (soft) or 0.8 (hard); stopping rule and batch size were not published; labels were "
-            "permuted, and the paper has no CIFAR",
+            note="beta 0.95 (soft) or 0.8 (hard); stopping rule and batch size were not published; labels "
+            "were permuted, and the paper has no CIFAR",
         ),
     )
 

@@ -67,7 +67,8 @@ class CoTeaching(Method):
     ramp: int = 10
     n_networks: ClassVar[int] = 2
     facts: ClassVar[MethodFacts] = MethodFacts(
-        'Han et al., "Co-teaching: Robust Training of Deep Neural Networks with Extremely Noisy Labels", NeurIPS',
+        'Han et al., "Co-teaching: Robust Training of Deep Neural Networks with Extremely Noisy Labels", '
+        "NeurIPS",
         year=2018,
         cost=2.0,
         needs=("noise rate",),

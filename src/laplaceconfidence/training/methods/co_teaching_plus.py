@@ -23,11 +23,11 @@ _DECAY = "from round 80 the learning rate falls linearly to 0"
 class CoTeachingPlus(CoTeaching):
     """Co-teaching+: after an initial phase, only samples that the networks predict differently are used.
 
-    The first rounds are those of Co-teaching. Then each batch is restricted to the samples whose most probable
-    class differs between the networks; of these, each network selects those of small loss for the other, which
-    keeps the two networks different. A batch without disagreement has loss 0. The published code puts softmax
-    outputs into the cross-entropy, divides the mean loss once more, and trains on the whole batch where the
-    networks agree on all of it; that is not followed.
+    The first rounds are those of Co-teaching. Then each batch is restricted to the samples whose most
+    probable class differs between the networks; of these, each network selects those of small loss for the
+    other, which keeps the two networks different. A batch without disagreement has loss 0. The published code
+    puts softmax outputs into the cross-entropy, divides the mean loss once more, and trains on the whole
+    batch where the networks agree on all of it; that is not followed.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from laplaceconfidence.training.step import Step
 
 _TRAINING = {
     "network": "preact_resnet18_normalized_stem",
-    "rounds": 300,
+    "rounds": 301,
     "batch_size": 128,
     "optimizer": "sgd",
     "learning_rate": 0.02,
@@ -29,7 +29,7 @@ class CrossEntropy(Method):
     """One network, weak views, one pass over the labeled samples per round. It has no settings."""
 
     n_networks: ClassVar[int] = 1
-    facts: ClassVar[MethodFacts] = MethodFacts("The baseline of all papers", year=1986, cost=1.0)
+    facts: ClassVar[MethodFacts] = MethodFacts("The baseline of all papers", year=None, cost=1.0)
     published: ClassVar[tuple[PublishedSettings, ...]] = tuple(
         PublishedSettings(
             data,

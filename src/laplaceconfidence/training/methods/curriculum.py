@@ -31,8 +31,9 @@ class CurriculumLoss(Method):
 
     After some rounds of a soft hinge loss on all samples, each batch of m selects v in {0, 1} that minimizes
     max(sum of v * hinge loss, K - sum of v), where K = (1 - e)^2 m + (1 - e) * (number of errors) for a noise
-    rate e. That is NPCL; with e = 0 it is CL, which needs no noise rate. The network is trained on the mean soft
-    hinge loss of the selected samples. The minimum is exact: the published code may select one sample more.
+    rate e. That is NPCL; with e = 0 it is CL, which needs no noise rate. The network is trained on the mean
+    soft hinge loss of the selected samples. The minimum is exact: the published code may select one sample
+    more.
 
     Parameters
     ----------

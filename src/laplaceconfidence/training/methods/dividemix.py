@@ -28,7 +28,7 @@ from laplaceconfidence.training.methods.confidences import (
     mean_confidence,
 )
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, State
-from laplaceconfidence.training.methods.published import MethodFacts, PublishedSettings
+from laplaceconfidence.training.methods.published import MethodFacts, PublishedSettings, Source
 from laplaceconfidence.training.methods.warm_up import WARM_UP, warm_up_loss, warm_up_phases
 from laplaceconfidence.training.step import Batch, Step
 from laplaceconfidence.validation import check_boolean, check_integer, check_real
@@ -50,7 +50,9 @@ LOSS_WEIGHTS = {
 """The paper's weights of the loss on unlabeled samples, by data set, noise and rate."""
 
 
-def published_setting(data: str, noise: str, rate: float, **training: Any) -> PublishedSettings:
+def published_setting(
+    data: str, noise: str, rate: float, source: Source, **training: Any
+) -> PublishedSettings:
     """The paper's settings for one cell of its tables, with changes to the training settings."""
     method: dict[str, Any] = {"unlabelled_weight": LOSS_WEIGHTS[data, noise, rate]}
     if data == "CIFAR-100":
@@ -61,7 +63,7 @@ def published_setting(data: str, noise: str, rate: float, **training: Any) -> Pu
         method["entropy_penalty"] = True
     usual: dict[str, Any] = {
         "network": "preact_resnet18_normalized_stem",
-        "rounds": 300,
+        "rounds": 301,
         "batch_size": 128,
         "optimizer": "sgd",
         "learning_rate": 0.02,
@@ -69,7 +71,7 @@ def published_setting(data: str, noise: str, rate: float, **training: Any) -> Pu
         "weight_decay": 5e-4,
         "learning_rate_drops": (150,),
     }
-    return PublishedSettings(data, noise, (rate,), "official code", method, usual | training)
+    return PublishedSettings(data, noise, (rate,), source, method, usual | training)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ class DivideMix(Method):
         cost=20 / 3,  # if half of the labels are kept: the labeled samples set the length of a round
     )
     published: ClassVar[tuple[PublishedSettings, ...]] = tuple(
-        published_setting(*cell) for cell in LOSS_WEIGHTS
+        published_setting(*cell, "paper") for cell in LOSS_WEIGHTS
     )
 
     def __post_init__(self) -> None:

@@ -49,11 +49,12 @@ def _settings(variant: str, data: str, rates: tuple[float, ...]) -> PublishedSet
 class MCorrection(Method):
     """M-correction: targets mix given label and prediction by how far the loss of the label can be trusted.
 
-    One network is first trained with plain MixUp. Then, before each round, two Beta distributions are fitted to
-    the losses, which give the probability w that a label is wrong; each target becomes (1 - w) * given label +
-    w * prediction on the sample before mixing. M-DYR-H takes the most probable class and MixUp's usual weights.
-    MD-DYR-SH mixes in proportion to 1 - w, and its predictions turn from soft to hard. The published code
-    evaluates w at the loss in the current batch; here it is that of the last fit, without augmentation.
+    One network is first trained with plain MixUp. Then, before each round, two Beta distributions are fitted
+    to the losses, which give the probability w that a label is wrong; each target becomes (1 - w) * given
+    label + w * prediction on the sample before mixing. M-DYR-H takes the most probable class and MixUp's
+    usual weights. MD-DYR-SH mixes in proportion to 1 - w, and its predictions turn from soft to hard. The
+    published code evaluates w at the loss in the current batch; here it is that of the last fit, without
+    augmentation.
 
     Parameters
     ----------

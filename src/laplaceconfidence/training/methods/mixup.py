@@ -43,8 +43,8 @@ class MixUpTraining(Method):
     Parameters
     ----------
     alpha : float, default=32
-        Parameter of the beta distribution. The paper takes 1 for clean labels, 8 at 20% noise and 32 at 50% and
-        80% noise; 32 is also what the comparisons of later papers use.
+        Parameter of the beta distribution. The paper takes 1 for clean labels, 8 at 20% noise and 32 at 50%
+        and 80% noise; 32 is also what the comparisons of later papers use.
 
     References
     ----------

@@ -47,11 +47,12 @@ def _settings(colors: tuple[str, ...], rate: float, n_neighbors: int) -> tuple[P
 class NCR(Method):
     """NCR: cross-entropy plus the divergence between a prediction and those of the neighbors in the batch.
 
-    After some rounds of cross-entropy, each prediction is pulled toward the mean prediction of the most similar
-    samples of the batch, weighted by the cosine of their penultimate features. A wrong label among similar
-    samples is thereby outvoted. The batch should have more samples than there are classes. As in the published
-    code, gradients also flow to neighbors and similarities, over several processes too; unlike there, a sample
-    is excluded from its own neighbors by its position, and one without a similar neighbor has no such term.
+    After some rounds of cross-entropy, each prediction is pulled toward the mean prediction of the most
+    similar samples of the batch, weighted by the cosine of their penultimate features. A wrong label among
+    similar samples is thereby outvoted. The batch should have more samples than there are classes. As in the
+    published code, gradients also flow to neighbors and similarities, over several processes too; unlike
+    there, a sample is excluded from its own neighbors by its position, and one without a similar neighbor has
+    no such term.
 
     Parameters
     ----------
@@ -66,7 +67,8 @@ class NCR(Method):
     similarity_power : float, default=1
         Power to which cosines are raised, gamma in the paper.
     stop_gradient : bool, default=False
-        Whether predictions of neighbors and similarities are taken as constants; not so in the published code.
+        Whether predictions of neighbors and similarities are taken as constants; not so in the published
+        code.
 
     References
     ----------

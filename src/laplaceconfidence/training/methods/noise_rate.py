@@ -43,8 +43,8 @@ def estimated_noise_rate(setting: str, evidence: Evidence, state: State) -> floa
         rate = float(np.clip(np.mean(rates), 0, _HIGHEST))
         state[NOISE_RATE] = torch.tensor(rate, dtype=torch.float64)
         LOGGER.info(
-            "The noise rate was not given: the noise-aware audit of the features estimates %.1f%% wrong labels. "
-            "Set '%s' if it is known.",
+            "The noise rate was not given: the noise-aware audit of the features estimates %.1f%% wrong "
+            "labels. Set '%s' if it is known.",
             100 * rate,
             setting,
         )

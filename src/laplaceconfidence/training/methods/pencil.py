@@ -39,12 +39,13 @@ def _settings(
 class Pencil(Method):
     """PENCIL: every sample has label logits that gradient descent changes along with the network.
 
-    First the network is trained with cross-entropy. Then its predictions p and the label distributions d, which
-    start at the given labels, are fitted to each other: (1/C) KL(p, d) + compatibility * cross-entropy of the
-    given label under d + (entropy_weight / C) * entropy of p. At last d is fixed and the network trained on it.
-    The label step is computed in closed form and divided by the batch size of the run, so that neither precision
-    nor processes nor a short batch change it. The published code computes the compatibility from a softmax of a
-    softmax and stops training in the last stage by an integer division; that is not followed.
+    First the network is trained with cross-entropy. Then its predictions p and the label distributions d,
+    which start at the given labels, are fitted to each other: (1/C) KL(p, d) + compatibility * cross-entropy
+    of the given label under d + (entropy_weight / C) * entropy of p. At last d is fixed and the network
+    trained on it. The label step is computed in closed form and divided by the batch size of the run, so that
+    neither precision nor processes nor a short batch change it. The published code computes the compatibility
+    from a softmax of a softmax and stops training in the last stage by an integer division; that is not
+    followed.
 
     Parameters
     ----------

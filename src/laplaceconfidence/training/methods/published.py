@@ -18,7 +18,7 @@ class MethodFacts:
     ----------
     paper : str
         Authors, title and where it was published.
-    year : int
+    year : int or None
         Year of the paper.
     cost : float
         Computation of one round after the warm-up relative to a round of cross-entropy, counted in passes: a
@@ -28,7 +28,7 @@ class MethodFacts:
     """
 
     paper: str
-    year: int
+    year: int | None
     cost: float
     needs: tuple[str, ...] = ()
 
