@@ -15,11 +15,14 @@ from torch.nn import functional
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from laplaceconfidence.exceptions import Interrupted
 from laplaceconfidence.training.methods.interface import Method, Phase
+from laplaceconfidence.training.methods.m_correction import MCorrection
+from laplaceconfidence.training.methods.registry import METHODS as REGISTRY
 from laplaceconfidence.training.step import Step
 from small_runs import noisy_digits, quick
 
 FROM_INPUTS = "laplace, confidences from inputs"
-METHODS = ("laplace", FROM_INPUTS, "co_teaching", "dividemix")
+DYNAMIC = "m_correction, dynamic"
+METHODS = (FROM_INPUTS, DYNAMIC, *REGISTRY)
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ def run(method: str | Method, out: Path | None = None) -> Any:
     if method == FROM_INPUTS:
         X, method = X.reshape(len(X), -1).astype("float32"), "laplace"
         more = {"own": {"confidence_from": "inputs"}, "weak": "none", "strong": "none"}
+    if method == DYNAMIC:
+        method = MCorrection("MD-DYR-SH", warmup=1, dynamic_mixup=1)
     classifier = quick(network="small_runs:plain_mlp", method=method, out=out, **more)
     if out is not None:
         with suppress(Interrupted):  # only the first process calls listeners: all must stop all the same

@@ -19,7 +19,8 @@ _HIGHEST = 0.99  # a method that leaves out this share still has something to tr
 def estimated_noise_rate(setting: str, evidence: Evidence, state: State) -> float:
     """The share of wrong labels by the noise-aware audit of the networks' features.
 
-    It is estimated once, from the first evidence; later calls return the same number.
+    It is estimated once, from the first evidence; later calls return the same number. Features that have
+    begun to memorize wrong labels give too low a rate: the plain phase should be short.
 
     Parameters
     ----------
