@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import laplaceconfidence
+from laplaceconfidence.training.methods.registry import METHODS, settings_of
 
 pytest.importorskip("sphinx", reason="the dependency group docs is not installed")
 
@@ -63,6 +64,15 @@ def test_every_command_is_in_the_command_reference() -> None:
     assert set(pages) == {"index.md", *(f"{name}.md" for name in command_pages.commands())}
     for name in command_pages.commands():
         assert f"({name}.md)" in pages["index.md"]
+
+
+def test_every_training_method_has_a_page_with_its_settings() -> None:
+    pages = method_pages.pages()
+    assert set(pages) == {"index.md", *(f"{name}.md" for name in METHODS)}
+    for name, kind in METHODS.items():
+        assert f"({name}.md)" in pages["index.md"]
+        assert all(f"`method.{setting}`" in pages[f"{name}.md"] for setting in settings_of(name))
+        assert kind.__name__ in laplaceconfidence.__all__  # the page links to the class
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

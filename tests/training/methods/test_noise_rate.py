@@ -14,22 +14,23 @@ from laplaceconfidence.training.methods.curriculum import CurriculumLoss
 from laplaceconfidence.training.methods.interface import Method
 from small_runs import noisy_digits, quick, weights
 
-RUN: dict[str, Any] = {"network": "mlp", "rounds": 4, "learning_rate": 0.02, "validation_fraction": 0}
+RUN: dict[str, Any] = {"network": "mlp", "rounds": 6, "learning_rate": 0.05, "validation_fraction": 0}
 
 
-@pytest.mark.parametrize("method", [CoTeaching(ramp=2), CurriculumLoss(warmup=2)])
+@pytest.mark.parametrize("method", [CoTeaching(ramp=4), CurriculumLoss(warmup=4)])
 def test_the_rate_is_estimated_at_the_end_of_the_plain_phase(
     method: Method, caplog: pytest.LogCaptureFixture
 ) -> None:
-    X, given, true = noisy_digits(400, rate=0.4)
+    # By then the networks have memorized many of the labels that they were trained on.
+    X, given, true = noisy_digits(600, rate=0.4)
     with caplog.at_level(logging.INFO, logger="laplaceconfidence"):
         history = quick(method=method, **RUN).fit(X, given).history_
     rates = [record["phases"][0].get("noise_rate") for record in history]
-    assert rates[:2] == [None] * 2
-    assert rates[2] == rates[3] == pytest.approx((given != true).mean(), abs=0.1)
+    assert rates[:4] == [None] * 4
+    assert rates[4] == rates[5] == pytest.approx((given != true).mean(), abs=0.1)
     notes = [line for line in caplog.messages if "noise rate was not given" in line]
     assert len(notes) == 1
-    assert f"{rates[2]:.1%}" in notes[0]
+    assert f"{rates[4]:.1%}" in notes[0]
     assert ("'forget_rate'" if isinstance(method, CoTeaching) else "'noise_rate'") in notes[0]
 
 

@@ -11,7 +11,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, State
-from laplaceconfidence.training.methods.noise_rate import NOISE_RATE, estimated_noise_rate
+from laplaceconfidence.training.methods.noise_rate import (
+    NOISE_RATE,
+    estimated_noise_rate,
+    plan_before_estimate,
+)
 from laplaceconfidence.training.methods.published import MethodFacts, PublishedSettings
 from laplaceconfidence.training.step import Step
 from laplaceconfidence.validation import check_integer, check_real
@@ -51,9 +55,9 @@ class CoTeaching(Method):
     Parameters
     ----------
     forget_rate : float or None, default=None
-        Share of every batch that is left out in the end: the share of wrong labels. ``None`` estimates it by
-        the noise-aware audit of the features after ``ramp`` rounds in which nothing is left out; the history
-        records it as ``noise_rate``.
+        Share of every batch that is left out in the end: the share of wrong labels. ``None`` estimates it:
+        the first ``ramp`` rounds leave nothing out and train on half of the labels, and the noise-aware audit
+        of the features judges the other half. The history records the estimate as ``noise_rate``.
     ramp : int, default=10
         Rounds over which the share that is left out rises from 0 to ``forget_rate``.
 
@@ -96,8 +100,10 @@ class CoTeaching(Method):
 
     def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
         plan = Method.plan(self, phase, evidence, state)
-        if self.forget_rate is not None or evidence.round < self.ramp:
+        if self.forget_rate is not None:
             return plan
+        if evidence.round < self.ramp:
+            return plan_before_estimate(evidence)
         return replace(plan, measures={NOISE_RATE: estimated_noise_rate("forget_rate", evidence, state)})
 
     def loss(self, step: Step) -> Tensor:

@@ -47,10 +47,10 @@ def estimate_confidence(
     return _fitted_confidence(estimator, inputs, evidence)
 
 
-def fit_on_features(estimator: ConfidenceEstimator, evidence: Evidence, network: int) -> Any:
-    """A copy of ``estimator``, fitted on the features of one network; see ``estimate_confidence``."""
+def fit_on_features(estimator: ConfidenceEstimator, evidence: Evidence, network: int, rows: IntArray) -> Any:
+    """A copy of ``estimator``, fitted on one network's features of the samples ``rows``."""
     features = _checked_features(evidence.networks[network], network)
-    return _fitted(estimator, features, evidence)
+    return _fitted(estimator, features[rows], evidence.labels[rows], evidence)
 
 
 def estimate_confidence_from_inputs(estimator: ConfidenceEstimator, evidence: Evidence) -> FloatArray:
@@ -59,12 +59,12 @@ def estimate_confidence_from_inputs(estimator: ConfidenceEstimator, evidence: Ev
 
 
 def _fitted_confidence(estimator: ConfidenceEstimator, inputs: FloatArray, evidence: Evidence) -> FloatArray:
-    fitted = _fitted(estimator, inputs, evidence)
+    fitted = _fitted(estimator, inputs, evidence.labels, evidence)
     confidence: FloatArray = np.nan_to_num(np.asarray(fitted.confidence_, dtype=np.float32), nan=0.0)
     return confidence
 
 
-def _fitted(estimator: ConfidenceEstimator, inputs: FloatArray, evidence: Evidence) -> Any:
+def _fitted(estimator: ConfidenceEstimator, inputs: FloatArray, labels: IntArray, evidence: Evidence) -> Any:
     fitted: Any = copy.deepcopy(estimator)
     _set_if_none(fitted, "random_state", evidence.seed % 2**31)
     _set_if_none(fitted, "missing_label", MISSING)
@@ -73,7 +73,7 @@ def _fitted(estimator: ConfidenceEstimator, inputs: FloatArray, evidence: Eviden
     with warnings.catch_warnings():
         # The paper's 30 iterations are meant to end the solver, round after round.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted.fit(inputs, evidence.labels)
+        fitted.fit(inputs, labels)
     return fitted
 
 

@@ -9,7 +9,11 @@ import torch
 from torch import Tensor
 
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, State
-from laplaceconfidence.training.methods.noise_rate import NOISE_RATE, estimated_noise_rate
+from laplaceconfidence.training.methods.noise_rate import (
+    NOISE_RATE,
+    estimated_noise_rate,
+    plan_before_estimate,
+)
 from laplaceconfidence.training.methods.published import MethodFacts, PublishedSettings
 from laplaceconfidence.training.methods.warm_up import WARM_UP
 from laplaceconfidence.training.step import Step
@@ -38,8 +42,9 @@ class CurriculumLoss(Method):
     Parameters
     ----------
     noise_rate : float or None, default=None
-        Share of wrong labels, in [0, 1): 0 is CL. ``None`` estimates it by the noise-aware audit of the
-        features at the end of the warm-up; the history records it as ``noise_rate``.
+        Share of wrong labels, in [0, 1): 0 is CL. ``None`` estimates it: the warm-up trains on half of the
+        labels, and the noise-aware audit of the features judges the other half. The history records the
+        estimate as ``noise_rate``.
     warmup : int, default=10
         Rounds of soft hinge loss on all samples that come first (burn-in in the paper).
 
@@ -78,8 +83,10 @@ class CurriculumLoss(Method):
 
     def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
         plan = Method.plan(self, phase, evidence, state)
-        if self.noise_rate is not None or phase.name == WARM_UP:
+        if self.noise_rate is not None:
             return plan
+        if phase.name == WARM_UP:
+            return plan_before_estimate(evidence)
         return replace(plan, measures={NOISE_RATE: estimated_noise_rate("noise_rate", evidence, state)})
 
     def loss(self, step: Step) -> Tensor:

@@ -108,8 +108,8 @@ def noise_as_written(published: PublishedSettings) -> str:
 
 
 NEEDS = (
-    "A noise rate that is not given is estimated by the noise-aware audit of the features at the end of a "
-    "plain phase."
+    "A noise rate that is not given is estimated at the end of a plain phase, by the noise-aware audit of "
+    "the features of samples that it did not train on."
 )
 """What lists say below the column of needs."""
 
