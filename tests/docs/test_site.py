@@ -17,7 +17,7 @@ import method_pages
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 BUILT = DOCS / "_build" / "html"
-GENERATED = (DOCS / "_build", DOCS / "reference" / "api", DOCS / "reference" / "commands")
+GENERATED = (DOCS / "_build", *(DOCS / "reference" / name for name in ("api", "commands", "methods")))
 PAGES = sorted(
     [
         *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
