@@ -30,7 +30,7 @@ test: .venv/tools   ## set everything up and run the tests
 	@sh tests/browser/install_chromium.sh
 	$(BIN)/python -m pytest
 
-test-slow: .venv/tools   ## train every method in the noise its paper claims (about half an hour)
+test-slow: .venv/tools   ## train every method in the noise its paper claims (about five minutes)
 	$(BIN)/python -m pytest -m slow
 
 check: .venv/tools docs   ## style, types, layering and documentation

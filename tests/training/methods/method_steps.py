@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -72,8 +73,6 @@ def whole_batch_step(method: Method, phase: Phase, plan: Plan | None = None, **m
 
 def softmax(values: Any) -> Any:
     """Rows of probabilities, by numpy."""
-    import numpy as np
-
     numbers = values.detach().numpy() if isinstance(values, Tensor) else values
     exponentials = np.exp(numbers - numbers.max(axis=1, keepdims=True))
     return exponentials / exponentials.sum(axis=1, keepdims=True)
