@@ -4,9 +4,9 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: help demo test check docs bench clean
+.PHONY: help demo test test-slow check docs bench clean
 help:            ## what there is
-	@grep -E '^[a-z]+: .*##|^[a-z]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 10
+	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 10
 
 .venv/created:
 	$(PYTHON) -m venv .venv
@@ -30,6 +30,9 @@ test: .venv/tools   ## set everything up and run the tests
 	@sh tests/browser/install_chromium.sh
 	$(BIN)/python -m pytest
 
+test-slow: .venv/tools   ## train every method in the noise its paper claims (about five minutes)
+	$(BIN)/python -m pytest -m slow
+
 check: .venv/tools docs   ## style, types, layering and documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -49,5 +52,5 @@ bench: .venv/tools   ## measure speed, growth and quality against the peers (abo
 	$(BIN)/python benchmarks/tables.py
 
 clean:   ## remove .venv and what the tools leave behind
-	rm -rf .venv build dist docs/_build docs/reference/api docs/reference/commands laplaceconfidence-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist docs/_build docs/reference/api docs/reference/commands docs/reference/methods laplaceconfidence-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,6 +20,7 @@ extensions = [
     "mathml",
     "api_pages",
     "command_pages",
+    "method_pages",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "_ext"]

@@ -35,7 +35,18 @@ def shifted(images: Tensor, generator: torch.Generator) -> Tensor:
     return images.roll(shift, dims=-1)
 
 
-QUICK: dict[str, dict[str, Any]] = {"laplace": {"warmup": 1, "n_neighbors": 10}, "dividemix": {"warmup": 1}}
+# Every phase of a method within three rounds; a noise rate is given, because estimating it takes seconds.
+QUICK: dict[str, dict[str, Any]] = {
+    "laplace": {"warmup": 1, "n_neighbors": 10},
+    "co_teaching": {"forget_rate": 0.3, "ramp": 2},
+    "dividemix": {"warmup": 1},
+    "co_teaching_plus": {"forget_rate": 0.3, "ramp": 2, "initial": 1},
+    "pencil": {"warmup": 1, "correction": 1, "final": 1},
+    "m_correction": {"warmup": 1},
+    "curriculum": {"noise_rate": 0.3, "warmup": 1},
+    "augdesc": {"warmup": 1},
+    "ncr": {"warmup": 1},
+}
 
 
 def quick(method: Any = "laplace", own: dict[str, Any] | None = None, **settings: Any) -> RobustClassifier:
@@ -51,6 +62,7 @@ def quick(method: Any = "laplace", own: dict[str, Any] | None = None, **settings
         "weak": shifted,
         "strong": shifted,
         "device": "cpu",
+        "n_jobs": 1,  # threads would only wait for each other in such small networks
         "checkpoint_seconds": 0,
     }
     return RobustClassifier(method=method, **(usual | settings))
@@ -58,6 +70,14 @@ def quick(method: Any = "laplace", own: dict[str, Any] | None = None, **settings
 
 def weights(classifier: RobustClassifier) -> list[Tensor]:
     return [tensor for network in classifier.networks_ for tensor in network.state_dict().values()]
+
+
+def normalized_mlp(n_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
+    """With batch normalization, which fails on a batch of one sample."""
+    n_inputs = int(np.prod(input_shape))
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(n_inputs, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, n_classes)
+    )
 
 
 def plain_mlp(n_classes: int, input_shape: tuple[int, ...]) -> nn.Module:

@@ -23,12 +23,20 @@ NEED_TORCH = {
         "CrossEntropy",
         "CoTeaching",
         "DivideMix",
+        "Bootstrap",
+        "MixUpTraining",
+        "CoTeachingPlus",
+        "Pencil",
+        "MCorrection",
+        "CurriculumLoss",
+        "AugDesc",
+        "NCR",
         "load_preset",
         "preset_names",
     ),
     *("WeakAugment", "RandAugment", "AutoAugment", "AugMix"),
     *("Callback", "TrainingContext", "EarlyStopping", "LogRounds", "TensorBoardLogger"),
-    *("Method", "Phase", "Plan", "Problem", "Step", "Batch"),
+    *("Method", "Phase", "Plan", "Problem", "Step", "Batch", "MethodFacts", "PublishedSettings"),
 }
 FOR_CONTRIBUTORS = ("docs/decisions/", "docs/contributing")
 

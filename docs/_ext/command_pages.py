@@ -15,6 +15,7 @@ from laplaceconfidence.cli.app import app as command_line
 GUIDES = {
     "audit": "[Auditing from the command line](../../guides/audit.md)",
     "train": "[Training settings and presets](../../guides/training.md)",
+    "methods": "[Training settings and presets](../../guides/training.md)",
     "bench": "[Comparing estimators and methods](../../guides/bench.md)",
     "report": "[Report, review and export](../../guides/reviewing.md)",
     "review": "[Report, review and export](../../guides/reviewing.md)",

@@ -56,6 +56,14 @@ _HOMES = {
     "CrossEntropy": "laplaceconfidence.training.methods.cross_entropy",
     "CoTeaching": "laplaceconfidence.training.methods.co_teaching",
     "DivideMix": "laplaceconfidence.training.methods.dividemix",
+    "Bootstrap": "laplaceconfidence.training.methods.bootstrap",
+    "MixUpTraining": "laplaceconfidence.training.methods.mixup",
+    "CoTeachingPlus": "laplaceconfidence.training.methods.co_teaching_plus",
+    "Pencil": "laplaceconfidence.training.methods.pencil",
+    "MCorrection": "laplaceconfidence.training.methods.m_correction",
+    "CurriculumLoss": "laplaceconfidence.training.methods.curriculum",
+    "AugDesc": "laplaceconfidence.training.methods.augdesc",
+    "NCR": "laplaceconfidence.training.methods.ncr",
     "load_preset": "laplaceconfidence.training.presets",
     "preset_names": "laplaceconfidence.training.presets",
     "WeakAugment": "laplaceconfidence.training.augment.weak",
@@ -73,6 +81,8 @@ _HOMES = {
     "Phase": "laplaceconfidence.training.methods.interface",
     "Plan": "laplaceconfidence.training.methods.interface",
     "Problem": "laplaceconfidence.training.methods.interface",
+    "MethodFacts": "laplaceconfidence.training.methods.published",
+    "PublishedSettings": "laplaceconfidence.training.methods.published",
     "Step": "laplaceconfidence.training.step",
     "Batch": "laplaceconfidence.training.step",
     # Runs on disk: what report, review and export start from
@@ -162,14 +172,24 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.callbacks import TrainingContext as TrainingContext
     from laplaceconfidence.training.classifier import RobustClassifier as RobustClassifier
     from laplaceconfidence.training.evaluation import Evaluation as Evaluation
+    from laplaceconfidence.training.methods.augdesc import AugDesc as AugDesc
+    from laplaceconfidence.training.methods.bootstrap import Bootstrap as Bootstrap
     from laplaceconfidence.training.methods.co_teaching import CoTeaching as CoTeaching
+    from laplaceconfidence.training.methods.co_teaching_plus import CoTeachingPlus as CoTeachingPlus
     from laplaceconfidence.training.methods.cross_entropy import CrossEntropy as CrossEntropy
+    from laplaceconfidence.training.methods.curriculum import CurriculumLoss as CurriculumLoss
     from laplaceconfidence.training.methods.dividemix import DivideMix as DivideMix
     from laplaceconfidence.training.methods.interface import Method as Method
     from laplaceconfidence.training.methods.interface import Phase as Phase
     from laplaceconfidence.training.methods.interface import Plan as Plan
     from laplaceconfidence.training.methods.interface import Problem as Problem
     from laplaceconfidence.training.methods.laplace import Laplace as Laplace
+    from laplaceconfidence.training.methods.m_correction import MCorrection as MCorrection
+    from laplaceconfidence.training.methods.mixup import MixUpTraining as MixUpTraining
+    from laplaceconfidence.training.methods.ncr import NCR as NCR
+    from laplaceconfidence.training.methods.pencil import Pencil as Pencil
+    from laplaceconfidence.training.methods.published import MethodFacts as MethodFacts
+    from laplaceconfidence.training.methods.published import PublishedSettings as PublishedSettings
     from laplaceconfidence.training.presets import load_preset as load_preset
     from laplaceconfidence.training.presets import preset_names as preset_names
     from laplaceconfidence.training.step import Batch as Batch

@@ -65,6 +65,18 @@ def test_scale_and_offset_of_the_losses_do_not_matter() -> None:
     np.testing.assert_allclose(moved, original, atol=1e-6)
 
 
+def test_losses_that_were_scaled_before_can_be_taken_as_they_are() -> None:
+    rng = np.random.default_rng(0)
+    losses = np.concatenate([rng.normal(0.2, 0.02, 60), rng.normal(0.3, 0.02, 40)])
+    labels = np.zeros(100)
+    as_given = GaussianLossMixture(rescale=False, random_state=0).fit(losses, labels)
+    np.testing.assert_allclose(as_given.means_, [0.2, 0.3], atol=0.02)
+    rescaled = GaussianLossMixture(random_state=0).fit(losses, labels)
+    assert rescaled.means_[1] - rescaled.means_[0] > 0.3
+    # The variance that is added weighs more where the losses are not spread over the whole of [0, 1].
+    assert np.abs(as_given.confidence_ - rescaled.confidence_).max() > 0.01
+
+
 def test_losses_of_missing_labels_are_not_looked_at() -> None:
     losses, y = two_heaps()
     labels = y.astype(object)

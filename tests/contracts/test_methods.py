@@ -16,7 +16,7 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.exceptions import Interrupted, InvalidInputError
 from laplaceconfidence.training.classifier import RobustClassifier
 from laplaceconfidence.training.methods.registry import METHODS, build_method, settings_of
-from small_runs import noisy_digits, quick, weights
+from small_runs import noisy_digits, normalized_mlp, quick, weights
 
 EVERY = pytest.mark.parametrize("name", sorted(METHODS))
 
@@ -28,8 +28,7 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def run(name: str, **settings: Any) -> RobustClassifier:
-    own = {"warmup": 1} if "warmup" in settings_of(name) else {}
+def run(name: str, own: dict[str, Any] | None = None, **settings: Any) -> RobustClassifier:
     return quick(method=name, own=own, **settings)
 
 
@@ -64,10 +63,18 @@ def test_phases_name_networks_that_exist_and_train_each_of_them(name: str) -> No
     assert set(method.predictors) <= networks
 
 
+# Methods that can only select or correct once something has been learned.
+TO_LEARN: dict[str, dict[str, Any]] = {
+    "pencil": {"warmup": 7, "correction": 2},
+    "curriculum": {"warmup": 5, "noise_rate": 0.2},
+}
+
+
 @EVERY
 def test_it_learns(name: str) -> None:
     images, given, true = noisy_digits(400, rate=0.2)
-    fitted = run(name, network="mlp", rounds=10, learning_rate=0.02).fit(images, given)
+    own = TO_LEARN.get(name)
+    fitted = run(name, own, network="mlp", rounds=10, learning_rate=0.02).fit(images, given)
     assert (fitted.predict(images) == true).mean() > 0.8
 
 
@@ -119,6 +126,32 @@ def test_stopped_in_every_round_it_ends_bit_identical(name: str, tmp_path: Path)
     stopped.fit(images, given)
     assert same(whole, stopped)
     assert whole.history_ == stopped.history_
+
+
+def as_vectors(images: Any) -> Any:
+    return images.reshape(len(images), -1).astype(np.float32)
+
+
+# What is trained on (images, labels) and other settings of the run.
+SITUATIONS: dict[str, Any] = {
+    "feature vectors": lambda X, y: (as_vectors(X), y, {"weak": "none", "strong": "mask"}),
+    "one sample left over": lambda X, y: (X[:65], y[:65], {"network": normalized_mlp}),
+    "two classes": lambda X, y: (X, y % 2, {}),
+    "classes missing from batches": lambda X, y: (X[:60], y[:60], {"batch_size": 4}),
+    "bfloat16": lambda X, y: (X, y, {"precision": "bfloat16"}),
+}
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+@EVERY
+def test_it_trains_in_every_situation(name: str, situation: str) -> None:
+    images, labels, _ = noisy_digits(100)
+    X, y, settings = SITUATIONS[situation](images, labels)
+    fitted = run(name, validation_fraction=0, **settings).fit(X, y)
+    assert len(fitted.history_) == 3
+    assert all(np.isfinite(phase["loss"]) for record in fitted.history_ for phase in record["phases"])
+    assert all(torch.isfinite(tensor).all() for tensor in weights(fitted))
+    assert set(fitted.predict(X)) <= set(y)
 
 
 @EVERY

@@ -6,16 +6,18 @@ from pathlib import Path
 import pytest
 
 import laplaceconfidence
+from laplaceconfidence.training.methods.registry import METHODS, settings_of
 
 pytest.importorskip("sphinx", reason="the dependency group docs is not installed")
 
 import api_pages
 import command_pages
+import method_pages
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 BUILT = DOCS / "_build" / "html"
-GENERATED = (DOCS / "_build", DOCS / "reference" / "api", DOCS / "reference" / "commands")
+GENERATED = (DOCS / "_build", *(DOCS / "reference" / name for name in ("api", "commands", "methods")))
 PAGES = sorted(
     [
         *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
@@ -64,6 +66,15 @@ def test_every_command_is_in_the_command_reference() -> None:
         assert f"({name}.md)" in pages["index.md"]
 
 
+def test_every_training_method_has_a_page_with_its_settings() -> None:
+    pages = method_pages.pages()
+    assert set(pages) == {"index.md", *(f"{name}.md" for name in METHODS)}
+    for name, kind in METHODS.items():
+        assert f"({name}.md)" in pages["index.md"]
+        assert all(f"`method.{setting}`" in pages[f"{name}.md"] for setting in settings_of(name))
+        assert kind.__name__ in laplaceconfidence.__all__  # the page links to the class
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_lines_end_before_column_120(page: Path) -> None:
     lines = without_code(page.read_text(encoding="utf-8")).splitlines()
@@ -77,9 +88,9 @@ def test_relative_links_resolve(page: Path) -> None:
         if target.startswith(("http://", "https://")):
             continue
         path = (page.parent / target).resolve()
-        generated = path.parent.name in ("api", "commands") and path.parent.parent == DOCS / "reference"
-        if generated:
-            pages = (api_pages if path.parent.name == "api" else command_pages).pages()
+        generated = {"api": api_pages, "commands": command_pages, "methods": method_pages}
+        if path.parent.name in generated and path.parent.parent == DOCS / "reference":
+            pages = generated[path.parent.name].pages()
             assert path.name in pages, f"{page.name} links to {target}"
         else:
             assert path.exists(), f"{page.name} links to {target}"

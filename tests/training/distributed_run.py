@@ -15,12 +15,15 @@ from torch.nn import functional
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from laplaceconfidence.exceptions import Interrupted
 from laplaceconfidence.training.methods.interface import Method, Phase
+from laplaceconfidence.training.methods.m_correction import MCorrection
+from laplaceconfidence.training.methods.registry import METHODS as REGISTRY
 from laplaceconfidence.training.step import Step
 from small_runs import noisy_digits, quick
 
 FROM_INPUTS = "laplace, confidences from inputs"
 AVERAGED = "laplace, averaged weights"
-METHODS = ("laplace", FROM_INPUTS, AVERAGED, "co_teaching", "dividemix")
+DYNAMIC = "m_correction, dynamic"
+METHODS = (FROM_INPUTS, AVERAGED, DYNAMIC, *REGISTRY)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ def run(method: str | Method, out: Path | None = None) -> Any:
     if method == AVERAGED:
         method, more = "laplace", {"schedule": "cosine", "learning_rate_drops": (), "clip_gradients": 1.0}
         more |= {"weight_average": 0.9, "average_evidence": True}
+    if method == DYNAMIC:
+        method = MCorrection("MD-DYR-SH", warmup=1, dynamic_mixup=1)
     classifier = quick(network="small_runs:plain_mlp", method=method, out=out, **more)
     if out is not None:
         with suppress(Interrupted):  # only the first process calls listeners: all must stop all the same

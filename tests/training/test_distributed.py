@@ -67,5 +67,7 @@ def test_a_single_process_is_a_team_of_one() -> None:
     assert team.is_first
     assert torch.equal(team.own_rows(values), values)
     assert torch.equal(team.gather_rows(values), values)
+    assert team.gather_rows_with_gradient(values.requires_grad_()).requires_grad
+    assert not team.gather_rows(values).requires_grad
     assert torch.equal(team.mean_rows(values), values.mean(dim=0))
     assert team.on_first(lambda: {"a": 1}, torch.device("cpu")) == {"a": 1}

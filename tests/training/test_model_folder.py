@@ -60,6 +60,18 @@ def test_a_loaded_model_predicts_the_same(fitted: RobustClassifier, saved: Path)
     assert "<" in loaded._repr_html_()
 
 
+def test_summed_logits_are_summed_after_loading(tmp_path: Path) -> None:
+    run = quick("dividemix", rounds=2, network="mlp").fit(IMAGES.reshape(len(IMAGES), -1), GIVEN)
+    run.save(tmp_path / "saved")
+    loaded = RobustClassifier.load(tmp_path / "saved", device="cpu")
+    X = IMAGES.reshape(len(IMAGES), -1).astype(np.float32)
+    logits = sum(network(run._model.normalized(torch.from_numpy(X))) for network in run.networks_)
+    expected = logits.softmax(dim=1).detach().numpy()
+    for predicted in (run.predict_proba(X), loaded.predict_proba(X)):
+        np.testing.assert_allclose(predicted, expected, atol=1e-6)
+    np.testing.assert_allclose(loaded.as_module()(torch.from_numpy(X)).numpy(), expected, atol=1e-6)
+
+
 def test_a_run_leaves_the_model_that_it_predicts_with(fitted: RobustClassifier) -> None:
     run = Path(str(fitted.out))
     for folder in (run, run / "model"):

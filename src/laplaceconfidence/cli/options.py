@@ -17,7 +17,14 @@ IMAGES, TEST_DATA = "Images without features", "Test data"
 FEATURE_ESTIMATORS = ("noise-aware", "laplace", "knn-vote", "refined-cross-entropy", "largest-component")
 PROBABILITY_ESTIMATORS = ("normalized-margin", "self-confidence", "gaussian-mixture", "beta-mixture")
 FEWEST_AUDITED = 50  # verified labels that calibrate the confidences of the others
-NETWORKS = ("small_cnn", "small_resnet", "preact_resnet18", "inception_resnet_v2", "mlp")
+NETWORKS = (
+    "small_cnn",
+    "small_resnet",
+    "preact_resnet18",
+    "preact_resnet18_normalized_stem",
+    "inception_resnet_v2",
+    "mlp",
+)
 
 
 def whole_number(text: str | int) -> int:

@@ -13,7 +13,7 @@ from laplaceconfidence.confidence.inputs import check_given_labels, refuse_sampl
 from laplaceconfidence.confidence.losses import are_alike, check_losses, labeled_losses, scale_to_unit
 from laplaceconfidence.confidence.protocol import EvidenceKind
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.validation import check_integer, check_random_state, check_real
+from laplaceconfidence.validation import check_boolean, check_integer, check_random_state, check_real
 
 
 class GaussianLossMixture(BaseEstimator):
@@ -34,6 +34,9 @@ class GaussianLossMixture(BaseEstimator):
         EM stops if the mean log-likelihood gains less than this.
     reg_covar : float, default=5e-4
         Added to the variances to keep them above zero.
+    rescale : bool, default=True
+        Whether the losses are scaled to [0, 1] first. ``False`` is for losses that were scaled before, such
+        as means of scaled losses over several epochs.
     missing_label : object, default=None
         A value of ``y`` that means "no label", besides ``None``, NaN and the empty string.
     n_jobs : int or None, default=None
@@ -52,7 +55,7 @@ class GaussianLossMixture(BaseEstimator):
     neighborhood_ : None
         This estimator uses no neighbors.
     means_ : ndarray of shape (2,)
-        Means of the components on the scale [0, 1], the smaller one first.
+        Means of the components on the scale of the losses they were fitted to, the smaller one first.
     variances_ : ndarray of shape (2,)
         Variances of the components.
     weights_ : ndarray of shape (2,)
@@ -85,6 +88,7 @@ class GaussianLossMixture(BaseEstimator):
         max_iter: int = 10,
         tol: float = 1e-2,
         reg_covar: float = 5e-4,
+        rescale: bool = True,
         missing_label: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -92,6 +96,7 @@ class GaussianLossMixture(BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.reg_covar = reg_covar
+        self.rescale = rescale
         self.missing_label = missing_label
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -117,6 +122,7 @@ class GaussianLossMixture(BaseEstimator):
         max_iter = check_integer(self.max_iter, "max_iter", minimum=1)
         tol = check_real(self.tol, "tol", at_least=0)
         reg_covar = check_real(self.reg_covar, "reg_covar", above=0)
+        rescale = check_boolean(self.rescale, "rescale")
         seed = int(check_random_state(self.random_state).integers(2**31 - 1))
         losses = check_losses(X)
         given = check_given_labels(y, len(losses), missing_label=self.missing_label)
@@ -130,7 +136,10 @@ class GaussianLossMixture(BaseEstimator):
             self.confidence_[given.codes != MISSING] = 0.5
             return self
 
-        scaled = scale_to_unit(labeled, labeled.min(), labeled.max())[:, None]
+        scaled = (
+            scale_to_unit(labeled, labeled.min(), labeled.max()) if rescale else labeled.astype(np.float64)
+        )
+        scaled = scaled[:, None]
         mixture = GaussianMixture(
             n_components=2, max_iter=max_iter, tol=tol, reg_covar=reg_covar, random_state=seed
         )

@@ -59,6 +59,16 @@ class Team:
         dist.all_gather(parts, padded)
         return torch.cat([part[: int(n)] for part, n in zip(parts, lengths, strict=True)])
 
+    def gather_rows_with_gradient(self, values: Tensor) -> Tensor:
+        """The rows of all processes, in their order; gradients flow to the rows of each."""
+        if self.size == 1:
+            return values
+        numbers = self.gather_rows(torch.full((len(values),), self.rank, device=values.device))
+        whole = values.new_zeros((len(numbers), *values.shape[1:]))
+        padded = whole.index_copy(0, torch.nonzero(numbers == self.rank).flatten(), values)
+        gathered: Tensor = _SumOverProcesses.apply(padded)  # type: ignore[no-untyped-call]
+        return gathered
+
     def mean_rows(self, values: Tensor) -> Tensor:
         """The mean over the rows of all processes; gradients flow to the rows of each."""
         if self.size == 1:

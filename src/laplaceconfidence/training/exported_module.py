@@ -18,13 +18,14 @@ from laplaceconfidence.exceptions import InvalidInputError, MissingDependencyErr
 from laplaceconfidence.files import replacing
 from laplaceconfidence.training.model_folder import package_version
 from laplaceconfidence.training.trained_model import TrainedModel
+from laplaceconfidence.training.trained_network import combine_predictions
 from laplaceconfidence.validation import must_be
 
 _LARGEST_FILE = 2**31 - 1  # bytes that one ONNX file can hold
 
 
 class ProbabilityModule(nn.Module):
-    """Class probabilities of inputs that are not normalized yet: the mean over networks.
+    """Class probabilities of inputs that are not normalized yet, combined over networks.
 
     Parameters
     ----------
@@ -32,13 +33,18 @@ class ProbabilityModule(nn.Module):
         Networks that map normalized inputs to logits.
     mean, deviation : Tensor
         Of the training inputs; they broadcast against a batch.
+    sums_logits : bool
+        Whether logits are summed; otherwise probabilities are averaged.
     """
 
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, networks: Sequence[nn.Module], mean: Tensor, deviation: Tensor) -> None:
+    def __init__(
+        self, networks: Sequence[nn.Module], mean: Tensor, deviation: Tensor, *, sums_logits: bool
+    ) -> None:
         super().__init__()
+        self.sums_logits = sums_logits
         self.networks = nn.ModuleList(networks)
         self.register_buffer("mean", mean.clone())
         self.register_buffer("deviation", deviation.clone())
@@ -48,15 +54,14 @@ class ProbabilityModule(nn.Module):
         if not inputs.is_floating_point():
             raise must_be("inputs", "floats: pixels from 0 to 1", str(inputs.dtype), "Divide bytes by 255.")
         values = (inputs - self.mean) / self.deviation
-        each = [network(values).float().softmax(dim=1) for network in self.networks]
-        mean: Tensor = sum(each[1:], start=each[0]) / len(each)
-        return mean
+        logits = [network(values).float() for network in self.networks]
+        return combine_predictions(logits, sums_logits=self.sums_logits)
 
 
 def probability_module(model: TrainedModel) -> ProbabilityModule:
     """The networks that predict, copied, with the normalization, in eval mode on the device of the model."""
     networks = [model.networks[number].plain_backbone() for number in model.predictors]
-    module = ProbabilityModule(networks, model.mean, model.deviation).eval()
+    module = ProbabilityModule(networks, model.mean, model.deviation, sums_logits=model.sums_logits).eval()
     return module.requires_grad_(False)
 
 

@@ -84,7 +84,8 @@ class _Networks(_Table):
     description: str
     feature_layer: str | None
     number: int
-    predictors: list[int]  # the prediction is the mean of their probabilities
+    predictors: list[int]
+    sums_logits: bool  # the prediction is the softmax of summed logits, else the mean of probabilities
     precision: str
     channels_last: bool
 
@@ -192,6 +193,7 @@ def read_model(
     model = TrainedModel(
         networks=tuple(built),
         predictors=tuple(described.predictors),
+        sums_logits=described.sums_logits,
         classes=np.array(classes.values, dtype=_KINDS[classes.kind]),
         class_names=tuple(classes.names),
         input_shape=shape,
@@ -252,6 +254,7 @@ def _described(model: TrainedModel, weights: bytes, settings: dict[str, Any]) ->
             feature_layer=model.feature_layer,
             number=len(model.networks),
             predictors=list(model.predictors),
+            sums_logits=model.sums_logits,
             precision=model.precision,
             channels_last=model.channels_last,
         ),

@@ -48,7 +48,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         return [network.backbone for network in self._model.networks]
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities: the mean over the networks.
+        """Class probabilities: the mean over the networks, or what the method combines them to.
 
         Parameters
         ----------

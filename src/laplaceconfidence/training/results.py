@@ -48,7 +48,7 @@ def final_results(loop: Loop) -> Results:
         )
 
     confidence = task.team.on_first(estimated, task.device).numpy()
-    probabilities = evidence.mean_probabilities()
+    probabilities = task.combined([one.probabilities for one in seen.values()])
     return Results(confidence, probabilities, refined_labels(task.labels, confidence, probabilities))
 
 
@@ -68,6 +68,7 @@ def trained_model(
     return TrainedModel(
         networks=tuple(trained.module for trained in task.networks),
         predictors=loop.method.predictors,
+        sums_logits=loop.method.sums_logits,
         classes=data.class_values,
         class_names=data.class_names,
         input_shape=task.samples.shape,

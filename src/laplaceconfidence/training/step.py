@@ -140,6 +140,10 @@ class Step:
         """The rows of the whole batch, without gradient."""
         return self.team.gather_rows(values)
 
+    def gather_rows_with_gradient(self, values: Tensor) -> Tensor:
+        """The rows of the whole batch; gradients flow, also to rows of other processes."""
+        return self.team.gather_rows_with_gradient(values)
+
     def own_rows(self, values: Tensor) -> Tensor:
         """This process's share of rows of the whole batch."""
         return self.team.own_rows(values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +27,7 @@ from laplaceconfidence.training.trained_network import (
     HeadedNetwork,
     TrainedNetwork,
     build_module,
+    combine_predictions,
     feature_count,
 )
 from laplaceconfidence.validation import must_be
@@ -62,6 +63,7 @@ class TrainingTask:
     weights: Tensor | None = None  # of the training part; how often its samples are trained on
     test: TestSet | None = None
     further_tests: Mapping[str, TestSet] = field(default_factory=dict)  # by name
+    sums_logits: bool = False  # how several networks predict; see Method
 
     def observe(
         self,
@@ -115,10 +117,17 @@ class TrainingTask:
         rows: Tensor,
         samples: Samples | None = None,
     ) -> FloatArray:
-        """Mean class probabilities over the networks that predict, of shape (n, C)."""
+        """Class probabilities of the networks that predict, combined as the method says: shape (n, C)."""
         each = [self.observe(network, settings, rows, samples).probabilities for network in predictors]
-        mean: FloatArray = sum(each[1:], start=each[0]) / len(each)
-        return mean
+        return self.combined(each)
+
+    def combined(self, probabilities: Sequence[FloatArray]) -> FloatArray:
+        """One prediction from those of several networks: the mean, or the softmax of the summed logits."""
+        smallest = float(np.finfo(np.float32).tiny)
+        # Logarithms of probabilities are logits up to a constant per sample, which the softmax removes.
+        logits = [torch.from_numpy(one).clamp_min(smallest).log() for one in probabilities]
+        combined: FloatArray = combine_predictions(logits, sums_logits=self.sums_logits).numpy()
+        return combined
 
 
 def split_validation(labels: IntArray, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -177,6 +186,7 @@ def build_task(
         weights=None if data.weights is None else torch.from_numpy(data.weights)[train_rows],
         test=test,
         further_tests=further_tests,
+        sums_logits=run.method.sums_logits,
     )
 
 

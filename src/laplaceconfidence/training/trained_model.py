@@ -18,7 +18,7 @@ from laplaceconfidence.training.networks.registry import Shape
 from laplaceconfidence.training.sample_views import normalized
 from laplaceconfidence.training.samples import Samples
 from laplaceconfidence.training.settings import autocast, choose_device
-from laplaceconfidence.training.trained_network import HeadedNetwork, Outputs
+from laplaceconfidence.training.trained_network import HeadedNetwork, Outputs, combine_predictions
 from laplaceconfidence.validation import must_be
 
 _SEED = 0  # of random transformations in a data set that is predicted for
@@ -33,7 +33,10 @@ class TrainedModel:
     networks : tuple of HeadedNetwork
         All networks that were trained.
     predictors : tuple of int
-        Which of them predict; the mean of their probabilities is the prediction.
+        Which of them predict.
+    sums_logits : bool
+        Whether the prediction is the softmax of their summed logits; otherwise it is the mean of their
+        probabilities.
     classes : ndarray of shape (n_classes,)
         The classes as the user writes them.
     class_names : tuple of str
@@ -58,6 +61,7 @@ class TrainedModel:
 
     networks: tuple[HeadedNetwork, ...]
     predictors: tuple[int, ...]
+    sums_logits: bool
     classes: NDArray[Any]
     class_names: tuple[str, ...]
     input_shape: Shape
@@ -91,13 +95,12 @@ class TrainedModel:
         return samples
 
     def probabilities(self, samples: Samples, batch_size: int) -> FloatArray:
-        """Mean class probabilities over the networks that predict, of shape (n, C)."""
-        each = [
+        """Class probabilities of the networks that predict, combined, of shape (n, C)."""
+        logits = [
             self._observed(number, samples, batch_size, "predicting").logits for number in self.predictors
         ]
-        chances = [logits.softmax(dim=1).numpy() for logits in each]
-        mean: FloatArray = sum(chances[1:], start=chances[0]) / len(chances)
-        return mean
+        combined: FloatArray = combine_predictions(logits, sums_logits=self.sums_logits).numpy()
+        return combined
 
     def features(self, network: int, samples: Samples, batch_size: int) -> FloatArray:
         """Penultimate features of one network, of shape (n, d)."""

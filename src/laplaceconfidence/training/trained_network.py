@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple
 
@@ -124,3 +124,13 @@ def feature_count(module: HeadedNetwork, input_shape: Shape) -> int:
         outputs: Outputs = module(torch.zeros(2, *input_shape, device=device))
     module.train()
     return outputs.features.shape[1]
+
+
+def combine_predictions(logits: Sequence[Tensor], *, sums_logits: bool) -> Tensor:
+    """One prediction (n, C) from the logits of several networks.
+
+    The mean of their probabilities, or the softmax of the summed logits.
+    """
+    if sums_logits:
+        return torch.stack(tuple(logits)).sum(dim=0).softmax(dim=1)
+    return torch.stack([one.softmax(dim=1) for one in logits]).mean(dim=0)

@@ -21,6 +21,15 @@ def size(network: nn.Module) -> int:
 def test_preact_resnet18_has_the_published_size() -> None:
     assert size(PreActResNet18(10)) == 11_171_146
     assert size(PreActResNet18(100)) == 11_171_146 + 90 * 513
+    assert size(PreActResNet18(10, normalized_stem=True)) == 11_171_146 + 2 * 64
+
+
+def test_a_normalized_stem_normalizes_and_activates_before_the_first_block() -> None:
+    torch.manual_seed(0)
+    network = PreActResNet18(10, 1, normalized_stem=True).train()
+    maps = network.stem(torch.randn(16, 1, 8, 8))
+    assert maps.min() == 0
+    assert 0.4 < float((maps > 0).float().mean()) < 0.6  # half of what is centered
 
 
 def test_inception_resnet_v2_has_the_published_size() -> None:

@@ -83,7 +83,7 @@ def bench(
         str | None,
         word(
             GRID,
-            "Training methods, separated by commas, or all (laplaceconfidence train --methods lists them).",
+            "Training methods, separated by commas, or all (laplaceconfidence methods lists them).",
             metavar="NAMES",
         ),
     ] = None,

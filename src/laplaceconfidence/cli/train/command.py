@@ -10,7 +10,6 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,26 +83,16 @@ def _show_presets(wanted: bool) -> None:
 def _show_methods(wanted: bool) -> None:
     if wanted:
         with report_errors():
-            from laplaceconfidence.training.methods.registry import METHODS
+            from laplaceconfidence.training.methods.overview import describe_methods
 
             table = plain_table("Training methods", "name", "setting", "default")
-            for name, kind in METHODS.items():
-                settings = [(field.name, _written(field.default)) for field in fields(kind)]  # type: ignore[arg-type]
+            for method in describe_methods():
+                settings = list(method.defaults.items())
                 for number, (setting, default) in enumerate(settings or [("(no settings)", "")]):
-                    table.add_row(name if number == 0 else "", setting, default)
+                    table.add_row(method.name if number == 0 else "", setting, default)
             output().print(table)
+            output().print("\nPapers and published settings: laplaceconfidence methods", style="dim")
         raise typer.Exit
-
-
-def _written(default: Any) -> str:
-    """A default as ``--set`` takes it."""
-    return (
-        "(not set)"
-        if default is None
-        else str(default).lower()
-        if isinstance(default, bool)
-        else str(default)
-    )
 
 
 def _show_networks(wanted: bool) -> None:

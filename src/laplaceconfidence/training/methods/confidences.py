@@ -47,12 +47,24 @@ def estimate_confidence(
     return _fitted_confidence(estimator, inputs, evidence)
 
 
+def fit_on_features(estimator: ConfidenceEstimator, evidence: Evidence, network: int, rows: IntArray) -> Any:
+    """A copy of ``estimator``, fitted on one network's features of the samples ``rows``."""
+    features = _checked_features(evidence.networks[network], network)
+    return _fitted(estimator, features[rows], evidence.labels[rows], evidence)
+
+
 def estimate_confidence_from_inputs(estimator: ConfidenceEstimator, evidence: Evidence) -> FloatArray:
     """Confidences from the samples themselves, without a network; see ``estimate_confidence``."""
     return _fitted_confidence(estimator, evidence.inputs(), evidence)
 
 
 def _fitted_confidence(estimator: ConfidenceEstimator, inputs: FloatArray, evidence: Evidence) -> FloatArray:
+    fitted = _fitted(estimator, inputs, evidence.labels, evidence)
+    confidence: FloatArray = np.nan_to_num(np.asarray(fitted.confidence_, dtype=np.float32), nan=0.0)
+    return confidence
+
+
+def _fitted(estimator: ConfidenceEstimator, inputs: FloatArray, labels: IntArray, evidence: Evidence) -> Any:
     fitted: Any = copy.deepcopy(estimator)
     _set_if_none(fitted, "random_state", evidence.seed % 2**31)
     _set_if_none(fitted, "missing_label", MISSING)
@@ -61,9 +73,8 @@ def _fitted_confidence(estimator: ConfidenceEstimator, inputs: FloatArray, evide
     with warnings.catch_warnings():
         # The paper's 30 iterations are meant to end the solver, round after round.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted.fit(inputs, evidence.labels)
-    confidence: FloatArray = np.nan_to_num(np.asarray(fitted.confidence_, dtype=np.float32), nan=0.0)
-    return confidence
+        fitted.fit(inputs, labels)
+    return fitted
 
 
 def mean_confidence(each: Sequence[FloatArray], labels: IntArray) -> FloatArray:
@@ -98,6 +109,10 @@ def _input_of(
         return seen.losses(labels) if losses is None else losses
     if estimator.evidence == "probabilities":
         return seen.probabilities
+    return _checked_features(seen, network)
+
+
+def _checked_features(seen: NetworkEvidence, network: int) -> FloatArray:
     check_finite(seen.features, f"features of network {network + 1}")
     if (seen.features == seen.features[0]).all():
         raise TrainingStopped(

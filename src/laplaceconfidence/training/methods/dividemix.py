@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,18 +21,57 @@ from laplaceconfidence.training.losses import (
     soft_cross_entropy,
     uniform_prior_divergence,
 )
+from laplaceconfidence.training.methods.batch_partners import draw_partners, mix_rows
 from laplaceconfidence.training.methods.confidences import (
     averaged_losses,
     estimate_confidence,
     mean_confidence,
 )
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, State
+from laplaceconfidence.training.methods.published import MethodFacts, PublishedSettings, Source
 from laplaceconfidence.training.methods.warm_up import WARM_UP, warm_up_loss, warm_up_phases
-from laplaceconfidence.training.step import Step
+from laplaceconfidence.training.step import Batch, Step
 from laplaceconfidence.validation import check_boolean, check_integer, check_real
 
 # Names of the streams; the order of their samples is drawn from seeds derived from these very names.
 LABELED, UNLABELED = "labelled", "unlabelled"
+
+LOSS_WEIGHTS = {
+    ("CIFAR-10", "symmetric", 0.2): 0.0,
+    ("CIFAR-10", "symmetric", 0.5): 25.0,
+    ("CIFAR-10", "symmetric", 0.8): 25.0,
+    ("CIFAR-10", "symmetric", 0.9): 50.0,
+    ("CIFAR-10", "asymmetric", 0.4): 0.0,
+    ("CIFAR-100", "symmetric", 0.2): 25.0,
+    ("CIFAR-100", "symmetric", 0.5): 150.0,
+    ("CIFAR-100", "symmetric", 0.8): 150.0,
+    ("CIFAR-100", "symmetric", 0.9): 150.0,
+}
+"""The paper's weights of the loss on unlabeled samples, by data set, noise and rate."""
+
+
+def published_setting(
+    data: str, noise: str, rate: float, source: Source, **training: Any
+) -> PublishedSettings:
+    """The paper's settings for one cell of its tables, with changes to the training settings."""
+    method: dict[str, Any] = {"unlabelled_weight": LOSS_WEIGHTS[data, noise, rate]}
+    if data == "CIFAR-100":
+        method["warmup"] = 30
+    if rate == 0.9:
+        method |= {"threshold": 0.6, "average_losses": True}
+    if noise == "asymmetric":
+        method["entropy_penalty"] = True
+    usual: dict[str, Any] = {
+        "network": "preact_resnet18_normalized_stem",
+        "rounds": 301,
+        "batch_size": 128,
+        "optimizer": "sgd",
+        "learning_rate": 0.02,
+        "momentum": 0.9,
+        "weight_decay": 5e-4,
+        "learning_rate_drops": (150,),
+    }
+    return PublishedSettings(data, noise, (rate,), source, method, usual | training)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +79,8 @@ class DivideMix(Method):
     """DivideMix: each network is trained on the split that the losses of the other one suggest.
 
     Samples whose posterior probability of a small loss is above ``threshold`` keep their labels, refined by
-    that probability; the others are treated as unlabeled. Batches are half labeled, half unlabeled.
+    that probability; the others are treated as unlabeled. Batches are half labeled, half unlabeled, and mixed
+    by MixMatch. The prediction is that of the summed logits of both networks.
 
     Parameters
     ----------
@@ -81,6 +122,15 @@ class DivideMix(Method):
     label_smoothing: float = 0.0
     prior_weight: float = 1.0
     n_networks: ClassVar[int] = 2
+    sums_logits: ClassVar[bool] = True
+    facts: ClassVar[MethodFacts] = MethodFacts(
+        'Li, Socher and Hoi, "DivideMix: Learning with Noisy Labels as Semi-supervised Learning", ICLR',
+        year=2020,
+        cost=20 / 3,  # if half of the labels are kept: the labeled samples set the length of a round
+    )
+    published: ClassVar[tuple[PublishedSettings, ...]] = tuple(
+        published_setting(*cell, "paper") for cell in LOSS_WEIGHTS
+    )
 
     def __post_init__(self) -> None:
         check_integer(self.warmup, "warmup", minimum=0)
@@ -106,11 +156,13 @@ class DivideMix(Method):
     def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
         if phase.name == WARM_UP:
             return Method.plan(self, phase, evidence, state)
+        # Averaged losses were scaled epoch by epoch, and the mixture takes them as they are.
+        mixture = GaussianLossMixture(rescale=not self.average_losses)
         for network, seen in evidence.networks.items():
             losses = seen.losses(evidence.labels)
             if self.average_losses:
                 losses = averaged_losses(state, network, losses)
-            clean = estimate_confidence(GaussianLossMixture(), evidence, network, losses)
+            clean = estimate_confidence(mixture, evidence, network, losses)
             state[f"clean_{network}"] = torch.from_numpy(clean)
         (trained,) = phase.trains
         confidence = state[f"clean_{1 - trained}"].cpu()
@@ -126,13 +178,20 @@ class DivideMix(Method):
     def loss(self, step: Step) -> Tensor:
         if step.phase.name == WARM_UP:
             return warm_up_loss(
-                step, entropy_penalty=self.entropy_penalty, label_smoothing=self.label_smoothing
+                step,
+                entropy_penalty=self.entropy_penalty,
+                label_smoothing=self.label_smoothing,
+                strong=self._warms_up_on_strong_views(),
             )
         labeled, unlabeled = step.batches[LABELED], step.batches[UNLABELED]
         views = [labeled.weak(), labeled.weak(), unlabeled.weak(), unlabeled.weak()]
         targets_x, targets_u = self._targets(step, views)
         step.show_targets(torch.cat([targets_x, targets_u]))
-        inputs, targets = self._mixed(step, views, [targets_x, targets_x, targets_u, targets_u])
+        views = self._training_views((labeled, unlabeled), views)
+        mixing = MixUp(self.mix_alpha, own_part_larger=True)
+        weight, partners = draw_partners(step, views, mixing)
+        inputs = mix_rows(step, views, partners, weight)
+        targets = mix_rows(step, [targets_x, targets_x, targets_u, targets_u], partners, weight)
         logits = step.trained(inputs)
         probabilities = logits.softmax(dim=1)
         n_x = 2 * len(labeled)
@@ -161,17 +220,12 @@ class DivideMix(Method):
             guessed = sharpen(torch.stack(guesses).mean(dim=0), self.sharpen)
         return refined, guessed
 
-    def _mixed(self, step: Step, views: list[Tensor], targets: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """Own rows mixed with partners from the whole batch, labeled or not, in whichever process."""
-        all_inputs = torch.cat([step.gather_rows(view) for view in views])
-        all_targets = torch.cat([step.gather_rows(target) for target in targets])
-        mixing = MixUp(self.mix_alpha, own_part_larger=True)
-        weight, partners = mixing.draw(len(all_inputs), step.generator)
-        partners = partners.to(all_inputs.device)
-        whole = torch.split(partners, [len(step.gather_rows(view)) for view in views])
-        own_partners = torch.cat([step.own_rows(part) for part in whole])
-        inputs = weight * torch.cat(views) + (1 - weight) * all_inputs[own_partners]
-        return inputs, weight * torch.cat(targets) + (1 - weight) * all_targets[own_partners]
+    def _training_views(self, batches: Sequence[Batch], guessed_from: Sequence[Tensor]) -> list[Tensor]:
+        """Two views of each batch that the network is trained on: those that labels were guessed from."""
+        return list(guessed_from)
+
+    def _warms_up_on_strong_views(self) -> bool:
+        return False
 
     def _unlabelled_weight(self, progress: float) -> float:
         return self.unlabelled_weight * float(np.clip((progress - self.warmup) / self.ramp, 0, 1))

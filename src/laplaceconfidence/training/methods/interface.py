@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.inputs import at_given_labels
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.training.methods.published import MethodFacts, PublishedSettings
 
 if TYPE_CHECKING:
     from laplaceconfidence.training.step import Step
@@ -200,7 +201,22 @@ class Plan:
 
 
 class Method(ABC):
-    """Base class of training methods, which are frozen dataclasses of their settings."""
+    """Base class of training methods, which are frozen dataclasses of their settings.
+
+    Attributes
+    ----------
+    facts : MethodFacts or None
+        Paper, needs and cost, for lists of methods.
+    published : tuple of PublishedSettings
+        Settings that were published, by data set and noise.
+    sums_logits : bool
+        Whether the prediction of several networks is that of their summed logits; by default it is the mean
+        of their class probabilities.
+    """
+
+    facts: ClassVar[MethodFacts | None] = None
+    published: ClassVar[tuple[PublishedSettings, ...]] = ()
+    sums_logits: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -238,7 +254,7 @@ class Method(ABC):
 
     @property
     def predictors(self) -> tuple[int, ...]:
-        """The networks whose mean class probabilities are the prediction."""
+        """The networks that predict, together if there are several (see ``sums_logits``)."""
         return tuple(range(self.n_networks))
 
     def heads(self, n_features: int, n_classes: int) -> dict[str, nn.Module]:

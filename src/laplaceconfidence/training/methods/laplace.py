@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ from laplaceconfidence.training.methods.confidences import (
     mean_confidence,
 )
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem, State
+from laplaceconfidence.training.methods.published import MethodFacts, PublishedSettings
 from laplaceconfidence.training.methods.warm_up import WARM_UP, warm_up_loss, warm_up_phases
 from laplaceconfidence.training.step import Step
 from laplaceconfidence.validation import (
@@ -42,6 +44,51 @@ from laplaceconfidence.validation import (
 OF_INPUTS = "confidence_of_inputs"  # in the state; estimated only once
 
 _OF_ESTIMATOR = ("n_neighbors", "alpha", "n_components")
+
+
+def _cifar(data: str, noise: str, rate: float, n_neighbors: int, sharpen: float) -> PublishedSettings:
+    method: dict[str, Any] = {"n_neighbors": n_neighbors, "alpha": 0.99, "sharpen": sharpen}
+    training = {
+        "network": "preact_resnet18",
+        "rounds": 400,
+        "batch_size": 128,
+        "optimizer": "sgd",
+        "learning_rate": 0.01,
+        "momentum": 0.9,
+        "weight_decay": 5e-4,
+        "learning_rate_drops": (300,),
+        "strong": "randaugment",
+    }
+    if noise == "asymmetric":
+        method["entropy_penalty"] = True
+    return PublishedSettings(data, noise, (rate,), "paper", method, training)
+
+
+_MINI_WEBVISION = PublishedSettings(
+    "Mini-WebVision",
+    "real",
+    (),
+    "paper",
+    {
+        "warmup": 1,
+        "passes": 1,
+        "n_neighbors": 2,
+        "alpha": 0.99,
+        "sharpen": 1.0,
+        "entropy_penalty": True,
+    },
+    {
+        "network": "inception_resnet_v2",
+        "rounds": 300,
+        "batch_size": 160,
+        "optimizer": "sgd",
+        "learning_rate": 0.01,
+        "momentum": 0.9,
+        "weight_decay": 5e-4,
+        "learning_rate_drops": (200,),
+        "strong": "randaugment",
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +156,19 @@ class Laplace(Method):
     alpha: float | str | None = None
     n_components: int | None = None
     n_networks: int = 2
+    facts: ClassVar[MethodFacts] = MethodFacts(
+        'Chen et al., "LaplaceConfidence: a Graph-based Approach for Learning with Noisy Labels"',
+        year=2023,
+        cost=22 / 3,
+    )
+    published: ClassVar[tuple[PublishedSettings, ...]] = (
+        _cifar("CIFAR-10", "symmetric", 0.2, n_neighbors=50, sharpen=1.0),
+        *(_cifar("CIFAR-10", "symmetric", rate, n_neighbors=50, sharpen=2.0) for rate in (0.5, 0.8, 0.9)),
+        _cifar("CIFAR-10", "asymmetric", 0.4, n_neighbors=2, sharpen=2.0),
+        _cifar("CIFAR-100", "symmetric", 0.2, n_neighbors=2, sharpen=1.0),
+        *(_cifar("CIFAR-100", "symmetric", rate, n_neighbors=2, sharpen=2.0) for rate in (0.5, 0.8, 0.9)),
+        _MINI_WEBVISION,
+    )
 
     def __post_init__(self) -> None:
         check_integer(self.warmup, "warmup", minimum=0)

@@ -7,11 +7,19 @@ from dataclasses import fields, replace
 from typing import Any
 
 from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.training.methods.augdesc import AugDesc
+from laplaceconfidence.training.methods.bootstrap import Bootstrap
 from laplaceconfidence.training.methods.co_teaching import CoTeaching
+from laplaceconfidence.training.methods.co_teaching_plus import CoTeachingPlus
 from laplaceconfidence.training.methods.cross_entropy import CrossEntropy
+from laplaceconfidence.training.methods.curriculum import CurriculumLoss
 from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.laplace import Laplace
+from laplaceconfidence.training.methods.m_correction import MCorrection
+from laplaceconfidence.training.methods.mixup import MixUpTraining
+from laplaceconfidence.training.methods.ncr import NCR
+from laplaceconfidence.training.methods.pencil import Pencil
 from laplaceconfidence.validation import did_you_mean, must_be
 
 METHODS: dict[str, type[Method]] = {
@@ -19,6 +27,14 @@ METHODS: dict[str, type[Method]] = {
     "cross_entropy": CrossEntropy,
     "co_teaching": CoTeaching,
     "dividemix": DivideMix,
+    "bootstrap": Bootstrap,
+    "mixup": MixUpTraining,
+    "co_teaching_plus": CoTeachingPlus,
+    "pencil": Pencil,
+    "m_correction": MCorrection,
+    "curriculum": CurriculumLoss,
+    "augdesc": AugDesc,
+    "ncr": NCR,
 }
 """Every training method by the name that presets and the command line use."""
 

@@ -28,8 +28,10 @@ def warm_up_phases(n_networks: int) -> tuple[Phase, ...]:
     return tuple(Phase(WARM_UP, trains=(network,)) for network in range(n_networks))
 
 
-def warm_up_loss(step: Step, *, entropy_penalty: bool, label_smoothing: float = 0.0) -> Tensor:
-    """Cross-entropy of the given labels on a weak view.
+def warm_up_loss(
+    step: Step, *, entropy_penalty: bool, label_smoothing: float = 0.0, strong: bool = False
+) -> Tensor:
+    """Cross-entropy of the given labels.
 
     Parameters
     ----------
@@ -39,12 +41,14 @@ def warm_up_loss(step: Step, *, entropy_penalty: bool, label_smoothing: float = 
         Whether to penalize overconfident predictions.
     label_smoothing : float, default=0
         Share of every target that is spread evenly over all classes.
+    strong : bool, default=False
+        Whether the networks see strong views; by default weak ones.
 
     Returns
     -------
     Tensor
         A scalar.
     """
-    logits = step.trained(step.batch.weak())
+    logits = step.trained(step.batch.strong() if strong else step.batch.weak())
     loss = functional.cross_entropy(logits, step.batch.labels, label_smoothing=label_smoothing)
     return loss + negative_entropy(logits) if entropy_penalty else loss

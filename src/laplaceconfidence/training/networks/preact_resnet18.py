@@ -13,7 +13,7 @@ _WIDTHS = (64, 128, 256, 512)
 class PreActResNet18(nn.Module):
     """The version for CIFAR: a 3 x 3 stem without pooling; 11,171,146 parameters for 10 classes.
 
-    As in the implementation that is common in work on noisy labels, the output of the last block is pooled
+    As in the implementations that are common in work on noisy labels, the output of the last block is pooled
     without another normalization. Images may be of any size from 8 x 8 on.
 
     Parameters
@@ -22,11 +22,16 @@ class PreActResNet18(nn.Module):
         Number of logits.
     in_channels : int, default=3
         Channels of the images.
+    normalized_stem : bool, default=False
+        Whether the first convolution is followed by a normalization and an activation, as in the published
+        code of DivideMix and M-correction, where the first block then normalizes once more.
     """
 
-    def __init__(self, n_classes: int, in_channels: int = 3) -> None:
+    def __init__(self, n_classes: int, in_channels: int = 3, *, normalized_stem: bool = False) -> None:
         super().__init__()
-        self.stem = _conv3x3(in_channels, _WIDTHS[0])
+        self.stem: nn.Module = _conv3x3(in_channels, _WIDTHS[0])
+        if normalized_stem:
+            self.stem = nn.Sequential(self.stem, nn.BatchNorm2d(_WIDTHS[0]), nn.ReLU())
         blocks = [_PreActBlock(_WIDTHS[0], _WIDTHS[0]), _PreActBlock(_WIDTHS[0], _WIDTHS[0])]
         for narrow, wide in pairwise(_WIDTHS):
             blocks += [_PreActBlock(narrow, wide, stride=2), _PreActBlock(wide, wide)]

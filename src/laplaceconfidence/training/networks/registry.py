@@ -177,6 +177,11 @@ def _preact_resnet18(n_classes: int, input_shape: Shape) -> nn.Module:
     return PreActResNet18(n_classes, _channels(input_shape, "preact_resnet18", smallest=8))
 
 
+def _preact_resnet18_normalized_stem(n_classes: int, input_shape: Shape) -> nn.Module:
+    channels = _channels(input_shape, "preact_resnet18_normalized_stem", smallest=8)
+    return PreActResNet18(n_classes, channels, normalized_stem=True)
+
+
 def _inception_resnet_v2(n_classes: int, input_shape: Shape) -> nn.Module:
     """The paper's network for WebVision: 56 million parameters, images from 75 x 75 on, for a GPU."""
     smallest = inception_resnet_v2.SMALLEST_SIDE
@@ -221,6 +226,7 @@ def _channels(input_shape: Shape, network: str, smallest: int) -> int:
 
 NETWORKS: dict[str, NetworkFactory] = {
     "preact_resnet18": _preact_resnet18,
+    "preact_resnet18_normalized_stem": _preact_resnet18_normalized_stem,
     "inception_resnet_v2": _inception_resnet_v2,
     "small_resnet": _small_resnet,
     "small_cnn": _small_cnn,
