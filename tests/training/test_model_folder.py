@@ -65,7 +65,7 @@ def test_summed_logits_are_summed_after_loading(tmp_path: Path) -> None:
     run.save(tmp_path / "saved")
     loaded = RobustClassifier.load(tmp_path / "saved", device="cpu")
     X = IMAGES.reshape(len(IMAGES), -1).astype(np.float32)
-    logits = sum(network(run._model.normalized(torch.from_numpy(X))) for network in run.networks_)
+    logits = sum(network.eval()(run._model.normalized(torch.from_numpy(X))) for network in run.networks_)
     expected = logits.softmax(dim=1).detach().numpy()
     for predicted in (run.predict_proba(X), loaded.predict_proba(X)):
         np.testing.assert_allclose(predicted, expected, atol=1e-6)
