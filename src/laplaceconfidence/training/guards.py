@@ -1,8 +1,10 @@
-"""Checks during training: losses that are not finite, useless confidences, vanishing classes."""
+"""Checks during training: losses, confidences, vanishing classes, and accuracy that is lost."""
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -12,6 +14,7 @@ from laplaceconfidence.exceptions import TrainingStopped, TrainingWarning
 from laplaceconfidence.training.methods.interface import Plan
 
 _EXTREME = 0.01  # confidences within this of 0 or 1 are useless
+_ROUNDS_THAT_LOSE = 3  # in a row; networks often lose a little when the warm-up ends, and recover
 
 
 @dataclass(slots=True)
@@ -59,6 +62,22 @@ class Guards:
                 f"{len(vanished)} of {len(self.class_names)} classes ({names}) vanished from the training "
                 f"targets in round {round + 1}: the networks hardly predict them anymore. A longer "
                 "'warmup', a smaller 'sharpen' or a larger 'prior_weight' keeps them.",
+            )
+
+    def check_held_out(self, accuracies: Sequence[float], n_plain: int, n_held_out: int) -> None:
+        """Warn when rounds after the warm-up predict held-out given labels clearly less well than it did."""
+        plain, recent = accuracies[:n_plain], accuracies[n_plain:][-_ROUNDS_THAT_LOSE:]
+        if not plain or len(recent) < _ROUNDS_THAT_LOSE:
+            return
+        highest = max(plain)
+        standard_error = math.sqrt(highest * (1 - highest) / n_held_out)
+        if max(recent) < highest - 2 * standard_error:
+            self._warn_once(
+                "held-out labels",
+                f"The last {len(recent)} rounds predict at most {max(recent):.1%} of the held-out given "
+                f"labels, plain training {highest:.1%}: the method makes the networks worse on this data. "
+                "The networks of the best round are kept. A longer 'warmup', another 'confidence' or more "
+                "rounds may help.",
             )
 
     def _warn_once(self, kind: str, message: str) -> None:

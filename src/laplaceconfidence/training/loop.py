@@ -93,6 +93,7 @@ class Loop:
         self._guards = Guards(task.class_names)
         self._stop = StopRequest()
         self._end_of_plain_training = end_of_plain_training(method, settings.rounds)
+        self.n_plain_rounds = 0 if self._end_of_plain_training is None else self._end_of_plain_training[0]
         self._saved_at = time.monotonic()
         given = self._train_labels[self._train_labels != MISSING]
         self._given_counts = torch.from_numpy(np.bincount(given, minlength=self.problem.n_classes))
@@ -262,6 +263,9 @@ class Loop:
         seconds = time.perf_counter() - self._round_start
         self._write_round(record, seconds)
         progress.finish_round(record, seconds)
+        if len(task.validation_rows):
+            accuracies = [past["validation_accuracy"] for past in progress.history]
+            self._guards.check_held_out(accuracies, self.n_plain_rounds, len(task.validation_rows))
         self._call_after_round(record)
         is_last = progress.round == self.settings.rounds or progress.is_stopped
         if is_last or time.monotonic() - self._saved_at >= self._checkpoint_seconds:

@@ -13,7 +13,9 @@ import torch
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.run_files import PREDICTIONS, REFINED_LABELS, TEST_PREDICTIONS
+from laplaceconfidence.stages import stage
 from laplaceconfidence.training.inputs import TrainingData
+from laplaceconfidence.training.label_check import LabelCheck, check_labels
 from laplaceconfidence.training.loop import Loop
 from laplaceconfidence.training.methods.interface import Evidence
 from laplaceconfidence.training.networks.registry import NetworkSpec, network_reference
@@ -31,6 +33,7 @@ class Results:
     confidence: FloatArray  # (n,) NaN where no label was given
     probabilities: FloatArray  # (n, C)
     refined: IntArray  # (n,) codes
+    check: LabelCheck | None  # of the refined labels, if enough labels were held out
 
 
 def final_results(loop: Loop) -> Results:
@@ -42,14 +45,23 @@ def final_results(loop: Loop) -> Results:
     inputs = partial(task.inputs, rows, loop.settings)
     evidence = Evidence(seen, task.labels, loop.problem, loop.settings.rounds, seed, inputs)
 
-    def estimated() -> Any:
-        return torch.from_numpy(
-            np.asarray(method.final_confidence(evidence, loop.progress.state), np.float64)
-        )
-
-    confidence = task.team.on_first(estimated, task.device).numpy()
     probabilities = task.combined([one.probabilities for one in seen.values()])
-    return Results(confidence, probabilities, refined_labels(task.labels, confidence, probabilities))
+    held_out = task.validation_rows.numpy()
+
+    def estimated() -> dict[str, Any]:
+        confidence = np.asarray(method.final_confidence(evidence, loop.progress.state), np.float64)
+        with stage("checking the labels"):
+            refined = refined_labels(task.labels, confidence, probabilities)
+            checked = check_labels(evidence, held_out, refined, confidence)
+        return {
+            "confidence": torch.from_numpy(checked.confidence),
+            "refined": torch.from_numpy(checked.refined),
+            "check": checked.check and checked.check.as_dict(),
+        }
+
+    found = task.team.on_first(estimated, task.device)
+    check = found["check"] and LabelCheck(**found["check"])
+    return Results(found["confidence"].numpy(), probabilities, found["refined"].numpy(), check)
 
 
 def refined_labels(labels: IntArray, confidence: FloatArray, probabilities: FloatArray) -> IntArray:
@@ -83,13 +95,20 @@ def trained_model(
     )
 
 
-def training_summary(loop: Loop) -> dict[str, Any]:
-    """The chosen round and the accuracies. Test accuracies are reported; nothing is chosen by them."""
+def training_summary(loop: Loop, check: LabelCheck | None) -> dict[str, Any]:
+    """The chosen round, the accuracies and the check of the refined labels.
+
+    Test accuracies are reported; nothing is chosen by them.
+    """
     history, best = loop.progress.history, loop.progress.best
     summary: dict[str, Any] = {
         "rounds": len(history),
         "chosen_round": best["round"] if best else len(history),
     }
+    if check is not None:
+        summary["label_check"] = check.as_dict()
+    if notes := [*_notes_on_rounds(loop), *([] if check is None else [check.sentence])]:
+        summary["notes"] = notes
     if loop.progress.stop_reason is not None:
         summary["stop_reason"] = loop.progress.stop_reason
     if best:
@@ -105,6 +124,17 @@ def training_summary(loop: Loop) -> dict[str, Any]:
             for name in loop.task.further_tests
         }
     return summary
+
+
+def _notes_on_rounds(loop: Loop) -> list[str]:
+    """Whether the rounds after the warm-up were of any use, by the accuracy on held-out given labels."""
+    best, n_plain = loop.progress.best, loop.n_plain_rounds
+    if best is None or not 0 < n_plain < len(loop.progress.history) or best["round"] > n_plain:
+        return []
+    return [
+        f"The kept round, {best['round']}, is one of the {n_plain} rounds of plain training: the rounds "
+        "after them predict held-out given labels less well."
+    ]
 
 
 def _test_summary(accuracies: Sequence[float], chosen_round: int) -> dict[str, float]:

@@ -37,6 +37,8 @@ def show_training_summary(classifier: RobustClassifier, data: PreparedData, fold
     _show_accuracies(console, classifier, data)
     for sentence in _label_sentences(classifier, data):
         console.print(sentence, soft_wrap=True)
+    for note in classifier.summary_.get("notes", ()):
+        console.print(note, markup=False, soft_wrap=True)
     if data.skipped:
         _show_skipped(console, data, folder)
     console.print()
