@@ -93,7 +93,7 @@ def test_automatic_presets_state_nothing_that_the_classifier_would_ignore(name: 
     given, default = load_preset(name).parameters(), RobustClassifier().get_params()
     for setting, value in given.items():
         assert setting in AUTOMATIC or value == default[setting], setting
-    assert set(AUTOMATIC) - given.keys() <= {"weak", "channels_last", "learning_rate_drops"}
+    assert set(AUTOMATIC) - given.keys() <= {"weak", "channels_last", "precision", "learning_rate_drops"}
     assert load_preset(name).noise is None
 
 

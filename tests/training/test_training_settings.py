@@ -1,11 +1,13 @@
-"""The schedule of the learning rate."""
+"""The settings of the loop: learning rates, precision, and what is refused."""
 
 from typing import Any
 
 import pytest
+import torch
 
 from laplaceconfidence.training.presets import load_preset
-from laplaceconfidence.training.settings import TrainingSettings
+from laplaceconfidence.training.settings import TrainingSettings, fast_precision
+from small_runs import noisy_digits, quick
 
 
 def settings(**given: Any) -> TrainingSettings:
@@ -70,3 +72,15 @@ def test_wrong_values_are_refused_by_name(name: str, value: Any) -> None:
 def test_settings_that_would_have_no_effect_are_refused(name: str, others: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"'{name}' parameter"):
         settings(**others)
+
+
+def test_fast_precision_is_what_the_device_has_instructions_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = torch.device("cpu")
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    for supported, precision in ((True, "bfloat16"), (False, "float32")):
+        monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda supported=supported: supported)
+        assert fast_precision(cpu) == precision
+        X, y, _ = noisy_digits(60)
+        run = quick("cross_entropy", rounds=1, precision="fast").fit(X, y)
+        assert run.settings_["training"]["precision"] == precision
+    assert fast_precision(torch.device("mps")) == "float32"

@@ -8,9 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.training.methods.cross_entropy import CrossEntropy
 from laplaceconfidence.training.methods.interface import Evidence, Phase, Plan, State
 from laplaceconfidence.training.step import Step
+from laplaceconfidence.training.trained_network import TrainedNetwork
 from laplaceconfidence.training.weight_average import WeightAverage
 from small_runs import noisy_digits, plain_mlp, quick, weights
 
@@ -132,3 +134,23 @@ def test_a_network_that_only_its_method_changes_predicts_with_its_own_weights() 
     half = len(weights(plain)) // 2
     for ours, theirs in zip(weights(plain)[half:], weights(averaged)[half:], strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_averaged_teachers_predict_the_pseudo_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In eval mode and with the averaged weights; the networks are as before afterwards."""
+    seen: list[tuple[bool, bool]] = []
+    predicted = TrainedNetwork.__call__
+
+    def spied(self: TrainedNetwork, inputs: Any) -> Any:
+        if not torch.is_grad_enabled() and self.average is not None:
+            weights, own = self.average.weights(), self.module.state_dict()
+            seen.append((self.module.training, all(torch.equal(own[name], weights[name]) for name in own)))
+        return predicted(self, inputs)
+
+    monkeypatch.setattr(TrainedNetwork, "__call__", spied)
+    X, y, _ = noisy_digits(60)
+    quick("laplace", own={"warmup": 1, "averaged_teacher": True}, rounds=2, weight_average=0.9).fit(X, y)
+    assert seen
+    assert set(seen) == {(False, True)}
+    with pytest.raises(InvalidInputError, match="'weight_average'"):
+        quick("laplace", own={"warmup": 0, "averaged_teacher": True}, rounds=1).fit(X, y)

@@ -21,7 +21,7 @@ from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.presets import load_preset
 from laplaceconfidence.training.sample_views import default_weak
 from laplaceconfidence.training.sample_weights import ClassWeight
-from laplaceconfidence.training.settings import TrainingSettings
+from laplaceconfidence.training.settings import TrainingSettings, fast_precision
 from laplaceconfidence.validation import check_real
 
 AUTOMATIC = (
@@ -39,6 +39,7 @@ AUTOMATIC = (
     "average_evidence",
     "weak",
     "strong",
+    "precision",
     "channels_last",
 )
 """Parameters of ``RobustClassifier`` that "auto" takes from the preset that suits data and device."""
@@ -100,6 +101,7 @@ def resolve_settings(
         preset = load_preset(automatic_preset(data.samples.shape, device)).parameters()
         fallback = {
             "weak": default_weak(data.samples.shape),
+            "precision": "float32",
             "channels_last": False,
             "learning_rate_drops": (),
         }
@@ -108,6 +110,8 @@ def resolve_settings(
             preset |= {"schedule": schedule, "learning_rate_warmup": None}
             preset |= {} if schedule == "step" else {"learning_rate_drops": ()}
         resolved |= {name: preset[name] for name in open_ones}
+    if resolved["precision"] == "fast":
+        resolved["precision"] = fast_precision(device)
     own = {field.name for field in fields(TrainingSettings)} - {"seed", "learning_rate_drops"}
     drops = tuple(resolved["learning_rate_drops"])
     fraction = check_real(resolved["validation_fraction"], "validation_fraction", at_least=0, below=1)

@@ -110,6 +110,26 @@ class TrainingSettings:
         return autocast(self.precision, device)
 
 
+def fast_precision(device: torch.device) -> str:
+    """The precision in which this device computes fastest without loss scaling.
+
+    Parameters
+    ----------
+    device : torch.device
+        The device.
+
+    Returns
+    -------
+    {"bfloat16", "float32"}
+        "bfloat16" if the device has instructions for it.
+    """
+    if device.type == "cpu":
+        has_bfloat16 = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    else:
+        has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bfloat16" if has_bfloat16 else "float32"
+
+
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
     """The context in which forward passes run with one of ``PRECISIONS``."""
     mixed = PRECISIONS[precision]

@@ -82,6 +82,16 @@ class TrainedNetwork:
     def train(self, mode: bool = True) -> None:
         self.module.train(mode)
 
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Inside the block, the network is in eval mode."""
+        was_training = self.module.training
+        self.module.eval()
+        try:
+            yield
+        finally:
+            self.module.train(was_training)
+
     def averaged(self) -> AbstractContextManager[None]:
         """Inside the block, the network has its averaged weights, if they are kept."""
         return nullcontext() if self.average is None else self.average.in_use()

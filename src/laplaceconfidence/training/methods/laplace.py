@@ -32,6 +32,7 @@ from laplaceconfidence.training.methods.interface import Evidence, Method, Phase
 from laplaceconfidence.training.methods.published import MethodFacts, PublishedSettings
 from laplaceconfidence.training.methods.warm_up import WARM_UP, warm_up_loss, warm_up_phases
 from laplaceconfidence.training.step import Step
+from laplaceconfidence.training.trained_network import TrainedNetwork
 from laplaceconfidence.validation import (
     check_boolean,
     check_choice,
@@ -115,6 +116,9 @@ class Laplace(Method):
         real-world noise.
     label_smoothing : float, default=0
         Share of every target of the warm-up that is spread evenly over all classes.
+    averaged_teacher : bool, default=False
+        Whether pseudo-labels are predicted by the averaged weights of the networks (``weight_average`` of the
+        run), in eval mode; by default by the networks as they are.
     weak_statistics : bool, default=False
         Whether batch normalization learns its running statistics from weak views only. By default strong
         views count as well, as in the authors' code; with few rounds, features and predictions are then
@@ -148,6 +152,7 @@ class Laplace(Method):
     prior_weight: float = 1.0
     entropy_penalty: bool = False
     label_smoothing: float = 0.0
+    averaged_teacher: bool = False
     weak_statistics: bool = False
     mixing: str | None = None
     confidence: str | ConfidenceEstimator = "laplace"
@@ -177,6 +182,7 @@ class Laplace(Method):
         check_real(self.prior_weight, "prior_weight", at_least=0)
         check_boolean(self.entropy_penalty, "entropy_penalty")
         check_real(self.label_smoothing, "label_smoothing", at_least=0, below=1)
+        check_boolean(self.averaged_teacher, "averaged_teacher")
         check_boolean(self.weak_statistics, "weak_statistics")
         check_integer(self.n_networks, "n_networks", minimum=1, maximum=2)
         if self.mixing is not None:
@@ -246,10 +252,20 @@ class Laplace(Method):
         """(b, C) w * given + (1 - w) * sharpened mean prediction of all networks on one weak view."""
         weak = step.batch.weak()
         with torch.no_grad():
-            # The loop has the trained network in train mode and its peer in eval mode.
-            prediction = torch.stack([network(weak).softmax(dim=1) for network in step.networks]).mean(dim=0)
+            each = [self._predicted(network, weak) for network in step.networks]
+            prediction = torch.stack(each).mean(dim=0)
             confidence = step.plan.tensors["confidence"][step.batch.index]
             return refurbish(step.batch.labels, confidence, sharpen(prediction, self.sharpen))
+
+    def _predicted(self, network: TrainedNetwork, weak: Tensor) -> Tensor:
+        """(b, C) class probabilities of a weak view."""
+        if not self.averaged_teacher:  # the trained network is in train mode, its peer in eval mode
+            return network(weak).softmax(dim=1)
+        if network.average is None:
+            advice = "Set it, or leave out 'averaged_teacher'."
+            raise must_be("weight_average", "a decay where teachers are averaged", None, advice)
+        with network.averaged(), network.evaluating():
+            return network(weak).softmax(dim=1)
 
     def _mixed(self, step: Step, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Inputs and targets mixed over the whole batch, in whichever process its samples are."""
