@@ -154,3 +154,19 @@ def test_averaged_teachers_predict_the_pseudo_labels(monkeypatch: pytest.MonkeyP
     assert set(seen) == {(False, True)}
     with pytest.raises(InvalidInputError, match="'weight_average'"):
         quick("laplace", own={"warmup": 0, "averaged_teacher": True}, rounds=1).fit(X, y)
+
+
+def test_mixed_precision_sees_the_weights_that_are_in_use() -> None:
+    torch.manual_seed(0)
+    network, inputs = nn.Linear(4, 4), torch.randn(3, 4)
+    average = WeightAverage(network, 0.5)
+    average.update()
+    with torch.no_grad():
+        network.weight.add_(1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        before = network(inputs)
+        with torch.no_grad(), average.in_use():
+            averaged = network(inputs)
+        after = network(inputs)
+    assert torch.equal(before, after)
+    assert not torch.equal(before, averaged)

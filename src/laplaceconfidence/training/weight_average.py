@@ -67,10 +67,14 @@ class WeightAverage:
         """Give the network its averaged weights inside the block."""
         own = {name: tensor.clone() for name, tensor in self._module.state_dict().items()}
         try:
-            self._module.load_state_dict(self.weights())
+            self._load(self.weights())
             yield
         finally:
-            self._module.load_state_dict(own)
+            self._load(own)
+
+    def _load(self, weights: Mapping[str, Tensor]) -> None:
+        self._module.load_state_dict(weights)
+        torch.clear_autocast_cache()  # mixed precision would go on with lower-precision copies of the others
 
     def state_dict(self) -> dict[str, Any]:
         """Tensors and plain values, for checkpoints."""

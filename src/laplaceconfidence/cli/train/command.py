@@ -186,7 +186,12 @@ def train(
     device: Annotated[str | None, word(MACHINE, DEVICE, metavar="NAME")] = None,
     precision: Annotated[
         str | None,
-        word(MACHINE, "Precision: float32 (default), bfloat16 or float16 (mixed precision).", metavar="TYPE"),
+        word(
+            MACHINE,
+            "Precision: float32 (default), bfloat16 or float16 (mixed precision), or fast: bfloat16 where the "
+            "machine has instructions for it.",
+            metavar="TYPE",
+        ),
     ] = None,
     workers: Annotated[
         int | None, nonnegative(MACHINE, "Workers that decode images. Default: one per core.")
