@@ -7,6 +7,8 @@ from itertools import pairwise
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
+from laplaceconfidence.training.networks.preact_block import PreActBlock, conv3x3
+
 SMALLEST_SIDE = 8
 
 
@@ -37,11 +39,11 @@ class SmallResNet(nn.Module):
         blocks: tuple[int, ...] = (1, 3, 2),
     ) -> None:
         super().__init__()
-        self.stem = _conv3x3(in_channels, widths[0])
-        stages = [_ResidualBlock(widths[0], widths[0]) for _ in range(blocks[0])]
+        self.stem = conv3x3(in_channels, widths[0])
+        stages = [PreActBlock(widths[0], widths[0]) for _ in range(blocks[0])]
         for (narrow, wide), n_blocks in zip(pairwise(widths), blocks[1:], strict=True):
-            stages += [_ResidualBlock(narrow, wide, stride=2)]
-            stages += [_ResidualBlock(wide, wide) for _ in range(n_blocks - 1)]
+            stages += [PreActBlock(narrow, wide, stride=2)]
+            stages += [PreActBlock(wide, wide) for _ in range(n_blocks - 1)]
         self.blocks = nn.Sequential(*stages)
         self.norm = nn.BatchNorm2d(widths[-1])
         self.classifier = nn.Linear(widths[-1], n_classes)
@@ -53,27 +55,3 @@ class SmallResNet(nn.Module):
         maps = relu(self.norm(self.blocks(self.stem(images))))
         logits: Tensor = self.classifier(maps.mean((2, 3)))
         return logits
-
-
-class _ResidualBlock(nn.Module):
-    """Two convolutions, each after its normalization, added to a shortcut."""
-
-    def __init__(self, in_channels: int, out_channels: int, stride: int = 1) -> None:
-        super().__init__()
-        self.norm1 = nn.BatchNorm2d(in_channels)
-        self.conv1 = _conv3x3(in_channels, out_channels, stride)
-        self.norm2 = nn.BatchNorm2d(out_channels)
-        self.conv2 = _conv3x3(out_channels, out_channels)
-        self.shortcut: nn.Module | None = None
-        if stride != 1 or in_channels != out_channels:
-            self.shortcut = nn.Conv2d(in_channels, out_channels, kernel_size=1, stride=stride, bias=False)
-
-    def forward(self, maps: Tensor) -> Tensor:
-        activated = relu(self.norm1(maps))
-        kept = maps if self.shortcut is None else self.shortcut(activated)
-        changed: Tensor = self.conv2(relu(self.norm2(self.conv1(activated))))
-        return changed + kept
-
-
-def _conv3x3(in_channels: int, out_channels: int, stride: int = 1) -> nn.Conv2d:
-    return nn.Conv2d(in_channels, out_channels, kernel_size=3, stride=stride, padding=1, bias=False)
