@@ -188,8 +188,8 @@ def train(
         str | None,
         word(
             MACHINE,
-            "Precision: float32 (default), bfloat16 or float16 (mixed precision), or fast: bfloat16 where the "
-            "machine has instructions for it.",
+            "Precision: float32 (default), bfloat16 or float16 (mixed precision), or fast: bfloat16 where "
+            "the machine has instructions for it.",
             metavar="TYPE",
         ),
     ] = None,
