@@ -186,7 +186,7 @@ def test_large_image_files_are_resized_where_there_is_no_gpu(run: Any, tmp_path:
     assert "--preset image-folder-large" in done.stderr
     assert "preset image-folder-small" in done.stderr
     settings = json.loads((tmp_path / "small/settings.json").read_text())
-    assert (settings["network"], settings["image_size"]) == ("small_cnn", 64)
+    assert (settings["network"], settings["image_size"]) == ("small_resnet", 64)
     assert " of 3 x 64 x 64," in settings["data"]
     fitted = RobustClassifier(method="cross_entropy", rounds=1, device="cpu")
     with pytest.warns(AdjustedSettingWarning, match="are resized to 64 x 64 pixels"):

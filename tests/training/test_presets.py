@@ -239,10 +239,10 @@ def test_auto_is_possible_where_the_class_allows_it(change: str) -> None:
 
 
 def test_a_schedule_replaces_the_settings_of_the_one_before_it() -> None:
-    step, cosine = load_preset("image-folder-small"), load_preset("image-folder-small", ["schedule=cosine"])
+    step, cosine = load_preset("fashion-small"), load_preset("fashion-small", ["schedule=cosine"])
     assert step.training.learning_rate_drops == (0.85,)
     assert (cosine.training.schedule, cosine.training.learning_rate_drops) == ("cosine", None)
-    assert load_preset("image-folder-small", ["schedule=step"]).training.learning_rate_drops == (0.85,)
+    assert load_preset("fashion-small", ["schedule=step"]).training.learning_rate_drops == (0.85,)
 
 
 def test_what_a_preset_says_about_weights_is_complete_and_can_be_taken_back(tmp_path: Path) -> None:

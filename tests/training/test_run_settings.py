@@ -80,7 +80,7 @@ def test_large_arrays_get_the_small_network_on_a_cpu_and_the_large_one_on_a_gpu(
     data = training_data(images, labels, cpu, n_workers=0, missing_label=None)
     parameters = RobustClassifier().get_params(deep=False)
     with pytest.warns(AdjustedSettingWarning, match="keep their size, .* a small network is trained"):
-        assert resolve_settings(parameters, data, cpu, 0).network == "small_cnn"
+        assert resolve_settings(parameters, data, cpu, 0).network == "small_resnet"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert resolve_settings(parameters, data, torch.device("cuda"), 0).network == "inception_resnet_v2"
@@ -104,7 +104,8 @@ def test_a_schedule_and_its_settings_come_together() -> None:
     def resolved(**given: Any) -> TrainingSettings:
         return resolve_settings(RobustClassifier(**given).get_params(deep=False), data, cpu, 0).training
 
-    assert (resolved().schedule, resolved().learning_rate_drops) == ("step", (0.85,))
+    assert (resolved().schedule, resolved().learning_rate_drops) == ("one-cycle", ())
+    assert resolved().nesterov and not resolved(optimizer="adam").nesterov
     cosine = resolved(schedule="cosine", weight_average=0.9, clip_gradients=2.0, nesterov=True)
     assert (cosine.schedule, cosine.learning_rate_drops) == ("cosine", ())
     assert (cosine.weight_average, cosine.clip_gradients, cosine.nesterov) == (0.9, 2.0, True)

@@ -109,6 +109,8 @@ def resolve_settings(
         if not is_automatic(schedule := _stated_schedule(parameters)):
             preset |= {"schedule": schedule, "learning_rate_warmup": None}
             preset |= {} if schedule == "step" else {"learning_rate_drops": ()}
+        if resolved["optimizer"] != "sgd" or resolved["momentum"] == 0:
+            preset["nesterov"] = False
         resolved |= {name: preset[name] for name in open_ones}
     if resolved["precision"] == "fast":
         resolved["precision"] = fast_precision(device)
