@@ -105,7 +105,8 @@ def test_a_schedule_and_its_settings_come_together() -> None:
         return resolve_settings(RobustClassifier(**given).get_params(deep=False), data, cpu, 0).training
 
     assert (resolved().schedule, resolved().learning_rate_drops) == ("one-cycle", ())
-    assert resolved().nesterov and not resolved(optimizer="adam").nesterov
+    assert resolved().nesterov
+    assert not resolved(optimizer="adam").nesterov
     cosine = resolved(schedule="cosine", weight_average=0.9, clip_gradients=2.0, nesterov=True)
     assert (cosine.schedule, cosine.learning_rate_drops) == ("cosine", ())
     assert (cosine.weight_average, cosine.clip_gradients, cosine.nesterov) == (0.9, 2.0, True)
