@@ -10,7 +10,7 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,19 +45,20 @@ class TrainingTable:
             "last": run.summary_["test_accuracy_mean_of_last_rounds"],
             "best": run.summary_["test_accuracy_best_round_for_comparison_only"],
             "chosen": run.summary_["test_accuracy_of_chosen_round"],
+            "refined_right": float((run.refined_labels_ == train.labels_as_written()).mean()),
             "held_out": statistics.mean(record["validation_accuracy"] for record in run.history_[-10:]),
             "seconds": time.perf_counter() - start,
         }
 
-    def run(self, description: str | None) -> None:
-        """Parse the command line, run what is missing, save after every run."""
+    def run(self, description: str | None, arguments: Sequence[str] | None = None) -> None:
+        """Parse the command line (or ``arguments``), run what is missing, save after every run."""
         parser = argparse.ArgumentParser(
             description=description, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
         parser.add_argument("--variants", nargs="+", choices=self.variants, default=list(self.variants))
         parser.add_argument("--cells", nargs="+", type=int, default=list(range(len(self.cells))))
-        options = parser.parse_args()
+        options = parser.parse_args(arguments)
         for variant in options.variants:
             for cell in (self.cells[number] for number in options.cells):
                 for seed in options.seeds:

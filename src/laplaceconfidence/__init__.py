@@ -23,6 +23,8 @@ _HOMES = {
     "Corrections": "laplaceconfidence.auditing.corrections",
     # Confidence estimators
     "NoiseAwareConfidence": "laplaceconfidence.confidence.noise_aware",
+    "AnnotatorConfidence": "laplaceconfidence.confidence.annotators",
+    "AnnotatorLabels": "laplaceconfidence.confidence.annotators",
     "LaplaceConfidence": "laplaceconfidence.confidence.laplace",
     "KNNVote": "laplaceconfidence.confidence.knn_vote",
     "GaussianLossMixture": "laplaceconfidence.confidence.loss_mixture",
@@ -118,6 +120,8 @@ if TYPE_CHECKING:
     from laplaceconfidence.auditing.issues import find_label_issues as find_label_issues
     from laplaceconfidence.auditing.result import AuditResult as AuditResult
     from laplaceconfidence.auditing.statement import AuditStatement as AuditStatement
+    from laplaceconfidence.confidence.annotators import AnnotatorConfidence as AnnotatorConfidence
+    from laplaceconfidence.confidence.annotators import AnnotatorLabels as AnnotatorLabels
     from laplaceconfidence.confidence.beta_mixture import BetaLossMixture as BetaLossMixture
     from laplaceconfidence.confidence.decisions import ExpectedCurve as ExpectedCurve
     from laplaceconfidence.confidence.decisions import expected_curve as expected_curve

@@ -210,7 +210,7 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         NoiseAwareConfidence
             The fitted estimator.
         """
-        _refuse(unsupported)
+        refuse_unsupported(unsupported)
         self._check_settings()
         rng = check_random_state(self.random_state)
         timer = StageTimer()
@@ -497,7 +497,7 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
             )
 
 
-def _refuse(unsupported: dict[str, Any]) -> None:
+def refuse_unsupported(unsupported: dict[str, Any]) -> None:
     """Raise for arguments of ``fit`` that it cannot use; ``sample_weight=None`` is allowed."""
     for parameter, value in unsupported.items():
         if parameter != "sample_weight":

@@ -278,8 +278,32 @@ def fit_fixed_noise_pool(rows: PooledRows, start: Pool, n_steps: int = NOISE_MOD
     -------
     Pool
     """
-    m, n = rows.evidence.shape[:2]
     chances = probability_of_given(start.transition, rows.codes, rows.candidates)
+    return fit_weights(rows, chances, start, n_steps)
+
+
+def fit_weights(
+    rows: PooledRows, chances: FloatArray, start: Pool, n_steps: int = NOISE_MODEL.alternating_steps
+) -> Pool:
+    """Fit weights and biases under a given likelihood of the labels.
+
+    Parameters
+    ----------
+    rows : PooledRows
+        The samples; their codes are not used.
+    chances : ndarray of shape (n, R)
+        Probability of what was given about every sample if its true class is each of the candidates.
+    start : Pool
+        The pool that the fit starts from.
+    n_steps : int, default=30
+        Largest number of L-BFGS steps.
+
+    Returns
+    -------
+    Pool
+        With the noise matrix of ``start``.
+    """
+    m, n = rows.evidence.shape[:2]
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
         weights, bias = _weights(theta[:m]), theta[m:]

@@ -1,0 +1,194 @@
+"""Consensus of several annotators: ours against vote, Dawid-Skene, GLAD, MACE and cleanlab.
+
+    pip install crowd-kit
+    python benchmarks/annotators.py [--seeds 0 1 2] [--cells 0 1 2 3]
+
+Simulated annotators of several kinds label real samples: good ones (90% right), careless ones (60%), spammers
+(any class), and confusers (95% right, but two thirds of one class are labeled as another). Each labels all
+samples or a tenth. cleanlab and ours use the features as well; cleanlab by a 5-fold logistic regression on
+majority votes, as its documentation suggests. "without_features" is ours on the labels alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_predict
+from sklearn.preprocessing import StandardScaler
+
+from laplaceconfidence import AnnotatorConfidence, AnnotatorLabels
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.evaluation.metrics import expected_calibration_error
+from measuring import RESULTS, save
+from real_features import present_sets
+
+N_SAMPLES = 4_000
+CELLS: tuple[tuple[str, tuple[str, ...], float], ...] = (
+    ("three careless, all samples", ("careless",) * 3, 1.0),
+    ("one of each kind, all samples", ("good", "careless", "spammer", "confuser"), 1.0),
+    (
+        "thirty mixed, a tenth each",
+        ("good",) * 8 + ("careless",) * 8 + ("spammer",) * 6 + ("confuser",) * 8,
+        0.1,
+    ),
+    ("forty careless and spammers, a tenth each", ("careless",) * 20 + ("spammer",) * 20, 0.1),
+)
+Found = tuple[FloatArray, FloatArray | None]  # class probabilities (n, C); accuracy per annotator
+
+
+def noise_matrix(kind: str, n_classes: int, rng: np.random.Generator) -> FloatArray:
+    if kind == "spammer":
+        return np.full((n_classes, n_classes), 1 / n_classes)
+    right = {"good": 0.9, "careless": 0.6, "confuser": 0.95}[kind]
+    matrix = np.full((n_classes, n_classes), (1 - right) / (n_classes - 1))
+    np.fill_diagonal(matrix, right)
+    if kind == "confuser":
+        true, other = rng.choice(n_classes, 2, replace=False)
+        matrix[true] = 0.02 / (n_classes - 2)
+        matrix[true, [true, other]] = 0.32, 0.66
+    return matrix
+
+
+def simulate(
+    truth: IntArray, kinds: tuple[str, ...], share: float, seed: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Samples, annotators and labels."""
+    rng = np.random.default_rng(seed)
+    n_classes = int(truth.max()) + 1
+    parts = []
+    for annotator, kind in enumerate(kinds):
+        matrix = noise_matrix(kind, n_classes, rng)
+        rows = np.flatnonzero(rng.random(len(truth)) < share)
+        drawn = (rng.random(len(rows))[:, None] > matrix[truth[rows]].cumsum(axis=1)).sum(axis=1)
+        parts.append((rows, np.full(len(rows), annotator), np.minimum(drawn, n_classes - 1)))
+    samples, annotators, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return samples, annotators, labels
+
+
+def ours(features: FloatArray | None) -> Callable[..., Found]:
+    def fit(samples: IntArray, annotators: IntArray, labels: IntArray, n: int, n_classes: int) -> Found:
+        given = AnnotatorLabels.from_table(samples, annotators, labels, sample_ids=np.arange(n))
+        found = AnnotatorConfidence().fit(features, given)
+        accuracy = found.annotators_.set_index("annotator")["accuracy"].sort_index().to_numpy()
+        return found.label_distributions_, accuracy
+
+    return fit
+
+
+def votes(samples: IntArray, annotators: IntArray, labels: IntArray, n: int, n_classes: int) -> Found:
+    counts = np.zeros((n, n_classes))
+    np.add.at(counts, (samples, labels), 1)
+    return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), None
+
+
+def crowd_kit(name: str) -> Callable[..., Found]:
+    def fit(samples: IntArray, annotators: IntArray, labels: IntArray, n: int, n_classes: int) -> Found:
+        try:
+            from crowdkit import aggregation
+        except ImportError as error:
+            raise SystemExit(
+                f"crowd-kit is needed for this comparison: pip install crowd-kit ({error})"
+            ) from None
+        table = pd.DataFrame({"task": samples, "worker": annotators, "label": labels})
+        found = getattr(aggregation, name)().fit(table).probas_
+        probabilities = np.zeros((n, n_classes))
+        probabilities[np.ix_(found.index, found.columns)] = found.fillna(0).to_numpy()
+        return probabilities, None
+
+    return fit
+
+
+def cleanlab(features: FloatArray) -> Callable[..., Found]:
+    def fit(samples: IntArray, annotators: IntArray, labels: IntArray, n: int, n_classes: int) -> Found:
+        from cleanlab.multiannotator import get_label_quality_multiannotator
+
+        majority = votes(samples, annotators, labels, n, n_classes)[0].argmax(axis=1)
+        scaled = StandardScaler().fit_transform(features)
+        regression = LogisticRegression(max_iter=300, C=0.01)
+        predicted = cross_val_predict(regression, scaled, majority, cv=5, method="predict_proba")
+        table = np.full((n, annotators.max() + 1), np.nan)
+        table[samples, annotators] = labels
+        found = get_label_quality_multiannotator(pd.DataFrame(table), predicted, verbose=False)
+        quality = found["label_quality"]
+        probabilities = np.zeros((n, n_classes))
+        probabilities[np.arange(n), quality["consensus_label"].to_numpy(dtype=int)] = quality[
+            "consensus_quality_score"
+        ].to_numpy()
+        return probabilities, found["annotator_stats"].sort_index()["annotator_quality"].to_numpy()
+
+    return fit
+
+
+def measure(
+    fit: Callable[..., Found], truth: IntArray, labels: tuple[IntArray, IntArray, IntArray]
+) -> dict[str, float]:
+    samples, annotators, codes = labels
+    start = time.perf_counter()
+    probabilities, accuracy = fit(*labels, len(truth), int(truth.max()) + 1)
+    seconds = time.perf_counter() - start
+    labeled = np.unique(samples)
+    right = (probabilities.argmax(axis=1) == truth)[labeled]
+    certainty = probabilities.max(axis=1)[labeled]
+    result = {
+        "consensus_right": float(right.mean()),
+        "auroc": float(roc_auc_score(right, certainty)),
+        "calibration_error": float(expected_calibration_error(certainty, right)),
+        "auroc_of_labels": float(roc_auc_score(codes == truth[samples], probabilities[samples, codes])),
+        "seconds": seconds,
+    }
+    if accuracy is not None:
+        true_shares = np.array(
+            [(codes == truth[samples])[annotators == who].mean() for who in range(annotators.max() + 1)]
+        )
+        result["largest_error_of_accuracies"] = float(np.abs(accuracy - true_shares).max())
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--cells", nargs="+", type=int, default=list(range(len(CELLS))))
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows: list[dict[str, Any]] = []
+    for name, data in present_sets():
+        features, truth = data.features[:N_SAMPLES], data.labels[:N_SAMPLES]
+        for cell, seed in ((CELLS[number], seed) for number in options.cells for seed in options.seeds):
+            labels = simulate(truth, cell[1], cell[2], seed)
+            contenders = {
+                "ours": ours(features),
+                "without_features": ours(None),
+                "majority_vote": votes,
+                "dawid_skene": crowd_kit("DawidSkene"),
+                "glad": crowd_kit("GLAD"),
+                "mace": crowd_kit("MACE"),
+                "cleanlab": cleanlab(features),
+            }
+            for contender, fit in contenders.items():
+                row = {"data": name, "annotators": cell[0], "seed": seed, "method": contender}
+                found = measure(fit, truth, labels)
+                rows.append(row | found)
+                print(
+                    f"{name:12s} {cell[0]:42s} {seed} {contender:17s} "
+                    f"right {found['consensus_right']:.4f} AUROC {found['auroc']:.4f} "
+                    f"calibration {found['calibration_error']:.4f} labels {found['auroc_of_labels']:.4f} "
+                    f"accuracies {found.get('largest_error_of_accuracies', float('nan')):.3f} "
+                    f"{found['seconds']:.1f} s",
+                    flush=True,
+                )
+            save("annotators", {"n_samples": N_SAMPLES, "rows": rows})
+    print(f"written to {RESULTS / 'annotators.json'}")
+
+
+if __name__ == "__main__":
+    main()
