@@ -85,6 +85,17 @@ def test_a_confused_pair_is_named(digits):
     assert found["confused_share"][0] > 0.6
 
 
+def test_someone_who_is_otherwise_always_right_is_not_believed_against_the_features(digits):
+    rng = np.random.default_rng(4)
+    confuser = digits[1].astype(object)
+    confuser[(digits[1] == 3) & (rng.random(N) < 0.8)] = 8
+    table = np.stack([labels_of(digits[1], 0.9, rng), confuser, labels_of(digits[1], 0.1, rng)], axis=1)
+    table[rng.random(table.shape) > 0.8] = None
+    found = AnnotatorConfidence().fit(digits[0], table)
+    assert (found.annotators_["true_class"][1], found.annotators_["confused_with"][1]) == (3, 8)
+    assert (found.transduction_ == digits[1])[digits[1] == 3].mean() > 0.9
+
+
 def test_one_annotator_is_the_noise_aware_estimator(digits):
     column = labels_of(digits[1], 0.7, np.random.default_rng(2), share=0.9)
     one = AnnotatorConfidence().fit(digits[0], column[:, None])

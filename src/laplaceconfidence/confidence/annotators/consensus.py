@@ -105,23 +105,61 @@ def find_consensus(
     if verified is not None:
         labeled |= verified != MISSING
     folds = make_held_out_folds(np.where(labeled, model.posteriors.argmax(axis=1), MISSING), n_folds, rng)
-    soft = np.repeat(model.posteriors[:, None].astype(np.float32), n_folds, axis=1)
-    pool = None
+    # EM finds a local maximum: someone who is nearly always right is believed in every error, too, unless the
+    # features contradict before the matrices have settled. So it starts twice.
+    by_votes = fit_annotators(labels, log_prior, _vote_shares(labels), verified, n_steps=1)
+    starts = [(model, model.posteriors), (by_votes, _vote_shares(labels))]
     for number in range(1 if views.is_empty else n_rounds):
         with stage(f"round {number + 1}"):
-            soft *= folds.visible_without_folds()[:, :, None]
-            per_fold = _evidence(views, soft, labels.n_classes)
-            parts = [folds.at_own_fold(part) for part in per_fold] + outside
-            pool, model, log_prior = _fit_together(parts, labels, model, verified, labeled)
-            history.append(_summary(f"round {number + 1}", model, labels, pool))
-            soft = _posteriors_per_fold(pool, per_fold, outside, model, verified, folds)
-    return Consensus(labels, model, log_prior, pool, copied_from, history)
+            if number == 0:
+                tried = []
+                for start, posteriors in starts:
+                    soft = np.repeat(posteriors[:, None].astype(np.float32), n_folds, axis=1)
+                    tried.append(_one_round(views, soft, outside, labels, start, verified, folds))
+                chosen = max(tried, key=lambda one: one.model.score)
+            else:
+                soft = _posteriors_per_fold(chosen, outside, verified, folds)
+                chosen = _one_round(views, soft, outside, labels, chosen.model, verified, folds)
+            history.append(_summary(f"round {number + 1}", chosen.model, labels, chosen.pool))
+    return Consensus(labels, chosen.model, chosen.log_prior, chosen.pool, copied_from, history)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Round:
+    """Evidence with each fold held out (n, folds, C) per kind, and what was fitted to it."""
+
+    per_fold: list[FloatArray]
+    pool: Pool
+    model: AnnotatorModel
+    log_prior: FloatArray
+
+
+def _one_round(
+    views: FeatureViews,
+    soft: FloatArray,
+    outside: list[FloatArray],
+    labels: CodedLabels,
+    start: AnnotatorModel,
+    verified: IntArray | None,
+    folds: HeldOutFolds,
+) -> _Round:
+    """Learn the posteriors (n, folds, C), and fit weights and noise matrices to what was learned."""
+    soft = soft * folds.visible_without_folds()[:, :, None]
+    per_fold = _evidence(views, soft, labels.n_classes)
+    parts = [folds.at_own_fold(part) for part in per_fold] + outside
+    pool, model, log_prior = _fit_together(parts, labels, start, verified, folds.labeled)
+    return _Round(per_fold, pool, model, log_prior)
+
+
+def _vote_shares(labels: CodedLabels) -> FloatArray:
+    """(n, C) shares of the votes, with one vote more that is spread over all classes."""
+    shares = labels.votes() + 1 / labels.n_classes
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def _without_features(labels: CodedLabels, verified: IntArray | None) -> tuple[AnnotatorModel, FloatArray]:
     """Dawid-Skene with the priors of ``fit_annotators`` and fitted shares of the classes."""
-    posteriors = labels.votes() + 1 / labels.n_classes
-    posteriors /= posteriors.sum(axis=1, keepdims=True)
+    posteriors = _vote_shares(labels)
     for _ in range(_PRIOR_STEPS):
         shares = posteriors.mean(axis=0) + _TINY
         log_prior = np.tile(np.log(shares / shares.sum()), (labels.n_samples, 1))
@@ -176,17 +214,12 @@ def _fit_together(
 
 
 def _posteriors_per_fold(
-    pool: Pool,
-    per_fold: list[FloatArray],
-    outside: list[FloatArray],
-    model: AnnotatorModel,
-    verified: IntArray | None,
-    folds: HeldOutFolds,
+    last: _Round, outside: list[FloatArray], verified: IntArray | None, folds: HeldOutFolds
 ) -> FloatArray:
     """(n, folds, C) posteriors whose evidence does not depend on the labels of each fold."""
     repeated = [np.repeat(part[:, None], folds.n_folds, axis=1) for part in outside]
-    soft = pool.probabilities([*per_fold, *repeated], None)
-    likelihoods = model.log_likelihoods
+    soft = last.pool.probabilities([*last.per_fold, *repeated], None)
+    likelihoods = last.model.log_likelihoods
     soft *= np.exp(likelihoods - likelihoods.max(axis=1, keepdims=True))[:, None]
     soft /= np.maximum(soft.sum(axis=2, keepdims=True), _TINY)
     if verified is not None:

@@ -24,7 +24,7 @@ from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.annotators.labels import CodedLabels
 from laplaceconfidence.data.labels import MISSING
 
-_MOST_STEPS = 100
+MOST_STEPS = 100
 _LEAST_GAIN = 1e-6  # of the log-likelihood per sample, where EM stops
 _NEWTON_STEPS = 5
 _LARGEST_NEWTON_STEP = 2.0
@@ -92,7 +92,11 @@ class AnnotatorModel:
 
 
 def fit_annotators(
-    labels: CodedLabels, log_prior: FloatArray, start: FloatArray, verified: IntArray | None = None
+    labels: CodedLabels,
+    log_prior: FloatArray,
+    start: FloatArray,
+    verified: IntArray | None = None,
+    n_steps: int = MOST_STEPS,
 ) -> AnnotatorModel:
     """Fit the noise matrices, with the class probabilities held fixed.
 
@@ -106,6 +110,8 @@ def fit_annotators(
         Posteriors to start from.
     verified : ndarray of shape (n,) or None, default=None
         Verified labels, ``MISSING`` where there is none; they are certain.
+    n_steps : int, default=100
+        Largest number of EM steps.
 
     Returns
     -------
@@ -115,7 +121,7 @@ def fit_annotators(
     posteriors = start.copy()
     skills: FloatArray = np.zeros(labels.n_annotators)
     variance, concentration, last = 1.0, 1.0, -np.inf
-    for step in range(_MOST_STEPS):
+    for step in range(n_steps):
         if verified is not None:
             posteriors[known] = 0
             posteriors[known, verified[known]] = 1
