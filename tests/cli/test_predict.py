@@ -185,3 +185,16 @@ def test_columns_with_other_names_are_named(run: Any, table_model: Path) -> None
     found = pd.read_parquet("renamed-predictions.parquet")
     expected = RobustClassifier.load(table_model).predict_proba(TABLE)
     np.testing.assert_allclose(found[["p_dark", "p_light"]], expected, atol=1e-5)
+
+
+def test_a_model_becomes_an_onnx_file(run: Any, photo_run: Path, tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    done = run("onnx", photo_run, "-o", "photos.onnx")
+    assert done.exit_code == 0, done.stderr
+    session = onnxruntime.InferenceSession("photos.onnx")
+    pixels = PHOTOS.transpose(0, 3, 1, 2).astype(np.float32) / 255
+    (found,) = session.run(None, {"inputs": pixels})
+    np.testing.assert_allclose(found, RobustClassifier.load(photo_run).predict_proba(PHOTOS), atol=1e-5)
+    assert run("onnx", photo_run, "-o", "photos.onnx").exit_code == 2
+    assert run("onnx", photo_run, "-o", "photos.onnx", "--overwrite").exit_code == 0
+    assert run("onnx", tmp_path / "nothing").exit_code == 2

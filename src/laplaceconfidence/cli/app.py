@@ -12,6 +12,7 @@ from laplaceconfidence.cli.console import output
 from laplaceconfidence.cli.demo.command import demo
 from laplaceconfidence.cli.export.command import export
 from laplaceconfidence.cli.methods.command import methods
+from laplaceconfidence.cli.onnx.command import onnx
 from laplaceconfidence.cli.predict.command import predict
 from laplaceconfidence.cli.report.command import report
 from laplaceconfidence.cli.review.command import review
@@ -34,6 +35,7 @@ app = typer.Typer(
 app.command("audit")(audit)
 app.command("train")(train)
 app.command("predict")(predict)
+app.command("onnx")(onnx)
 app.command("bench")(bench)
 app.command("methods")(methods)
 app.command("demo")(demo)
