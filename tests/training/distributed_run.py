@@ -14,7 +14,7 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from laplaceconfidence.exceptions import Interrupted
-from laplaceconfidence.training.methods.interface import Method, Phase
+from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, State
 from laplaceconfidence.training.methods.m_correction import MCorrection
 from laplaceconfidence.training.methods.registry import METHODS as REGISTRY
 from laplaceconfidence.training.step import Step
@@ -42,6 +42,36 @@ class RestingHead(Method):
         outputs = step.trained.outputs(step.batch.weak())
         logits = outputs.heads["second"] if step.phase.name == "head" else outputs.logits
         return functional.cross_entropy(logits, step.batch.labels)
+
+
+@dataclass(frozen=True)
+class ChangedModule(Method):
+    """A module that plans change, which only the first process makes."""
+
+    n_networks: ClassVar[int] = 1
+
+    def phases(self, round: int) -> tuple[Phase, ...]:
+        return (Phase("training", trains=(0,)),)
+
+    def modules(self, n_classes: int) -> dict[str, nn.Module]:
+        return {"weight": nn.Linear(1, 1)}
+
+    def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
+        with torch.no_grad():
+            evidence.modules["weight"].bias += evidence.round + 1.0  # type: ignore[operator]
+        return Method.plan(self, phase, evidence, state)
+
+    def loss(self, step: Step) -> Tensor:
+        losses = functional.cross_entropy(
+            step.trained(step.batch.weak()), step.batch.labels, reduction="none"
+        )
+        with torch.no_grad():
+            weights = step.modules["weight"](losses[:, None])[:, 0]
+        return (losses * weights).mean()
+
+
+OWN = {"head": RestingHead(), "module": ChangedModule()}
+"""Methods that are not in the registry."""
 
 
 def run(method: str | Method, out: Path | None = None) -> Any:
@@ -73,6 +103,6 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=size)
     results = {method: run(method) for method in METHODS}
-    results |= {"stopped": run("laplace", folder / "run"), "head": run(RestingHead())}
+    results |= {"stopped": run("laplace", folder / "run"), **{name: run(own) for name, own in OWN.items()}}
     torch.save(results, folder / f"results-{rank}.pt")
     dist.destroy_process_group()

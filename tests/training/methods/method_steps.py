@@ -30,7 +30,7 @@ class LinearNetwork:
 
 
 def batch_of(index: Tensor, X: Tensor, labels: Tensor, strong: Augmentation) -> Batch:
-    views = SampleViews(Unchanged(), strong, torch.zeros(1, 4), torch.ones(1, 4))
+    views = SampleViews(Unchanged(), (strong,), torch.zeros(1, 4), torch.ones(1, 4))
     generator = torch.Generator().manual_seed(0)
     return Batch(index, labels[index], X[index], views, generator, Team(), whole=True, weight=1.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -86,13 +87,13 @@ def describe_methods() -> list[MethodOverview]:
 
 
 def as_written(value: Any) -> str:
-    """A value as ``--set`` takes it: 25, false, [150], words without quotes."""
+    """A value as ``--set`` takes it: 25, false, [150], words without quotes except in lists."""
     if value is None:
         return "(not set)"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(as_written, value))}]"
+        return f"[{', '.join(json.dumps(one) if isinstance(one, str) else as_written(one) for one in value)}]"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
