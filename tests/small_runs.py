@@ -46,6 +46,8 @@ QUICK: dict[str, dict[str, Any]] = {
     "curriculum": {"noise_rate": 0.3, "warmup": 1},
     "augdesc": {"warmup": 1},
     "ncr": {"warmup": 1},
+    "topofilter": {"warmup": 1, "every": 1},
+    "d2l": {"warmup": 0, "window": 1, "n_deviations": 0},
 }
 
 

@@ -64,6 +64,9 @@ _HOMES = {
     "CurriculumLoss": "laplaceconfidence.training.methods.curriculum",
     "AugDesc": "laplaceconfidence.training.methods.augdesc",
     "NCR": "laplaceconfidence.training.methods.ncr",
+    "TopoFilter": "laplaceconfidence.training.methods.topofilter",
+    "D2L": "laplaceconfidence.training.methods.d2l",
+    "MentorNet": "laplaceconfidence.training.methods.mentornet",
     "load_preset": "laplaceconfidence.training.presets",
     "preset_names": "laplaceconfidence.training.presets",
     "WeakAugment": "laplaceconfidence.training.augment.weak",
@@ -178,6 +181,7 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.methods.co_teaching_plus import CoTeachingPlus as CoTeachingPlus
     from laplaceconfidence.training.methods.cross_entropy import CrossEntropy as CrossEntropy
     from laplaceconfidence.training.methods.curriculum import CurriculumLoss as CurriculumLoss
+    from laplaceconfidence.training.methods.d2l import D2L as D2L
     from laplaceconfidence.training.methods.dividemix import DivideMix as DivideMix
     from laplaceconfidence.training.methods.interface import Method as Method
     from laplaceconfidence.training.methods.interface import Phase as Phase
@@ -185,11 +189,13 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.methods.interface import Problem as Problem
     from laplaceconfidence.training.methods.laplace import Laplace as Laplace
     from laplaceconfidence.training.methods.m_correction import MCorrection as MCorrection
+    from laplaceconfidence.training.methods.mentornet import MentorNet as MentorNet
     from laplaceconfidence.training.methods.mixup import MixUpTraining as MixUpTraining
     from laplaceconfidence.training.methods.ncr import NCR as NCR
     from laplaceconfidence.training.methods.pencil import Pencil as Pencil
     from laplaceconfidence.training.methods.published import MethodFacts as MethodFacts
     from laplaceconfidence.training.methods.published import PublishedSettings as PublishedSettings
+    from laplaceconfidence.training.methods.topofilter import TopoFilter as TopoFilter
     from laplaceconfidence.training.presets import load_preset as load_preset
     from laplaceconfidence.training.presets import preset_names as preset_names
     from laplaceconfidence.training.step import Batch as Batch

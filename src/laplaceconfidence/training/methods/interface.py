@@ -230,14 +230,11 @@ class Method(ABC):
     sums_logits : bool
         Whether the prediction of several networks is that of their summed logits; by default it is the mean
         of their class probabilities.
-    takes_audited : bool
-        Whether the method uses labels that a person has verified, ``problem.audited``.
     """
 
     facts: ClassVar[MethodFacts | None] = None
     published: ClassVar[tuple[PublishedSettings, ...]] = ()
     sums_logits: ClassVar[bool] = False
-    takes_audited: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -277,6 +274,11 @@ class Method(ABC):
     def predictors(self) -> tuple[int, ...]:
         """The networks that predict, together if there are several (see ``sums_logits``)."""
         return tuple(range(self.n_networks))
+
+    @property
+    def takes_audited(self) -> bool:
+        """Whether the method uses labels that a person has verified, ``problem.audited``."""
+        return False
 
     def heads(self, n_features: int, n_classes: int) -> dict[str, nn.Module]:
         """Modules on top of the penultimate features that every network gets besides its classifier.

@@ -116,6 +116,7 @@ NEEDS = (
 
 COST = (
     "Cost: computation of a round relative to cross-entropy, counted in passes (forward 1, training 3); for "
-    "DivideMix and AugDesc if half of the labels are kept."
+    "DivideMix and AugDesc if half of the labels are kept, for other methods that leave samples out if they "
+    "keep all."
 )
 """What lists say about the column of costs."""
