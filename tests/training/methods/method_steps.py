@@ -52,7 +52,9 @@ def step_of(
         name: batch_of(torch.tensor(index), X, labels, strong or Unchanged())
         for name, index in batches.items()
     }
-    usual = {"round": 5, "progress": 5.5, "state": method.initial_state(problem)}
+    usual: dict[str, Any] = {"round": 5, "progress": 5.5}
+    if "state" not in more:
+        usual["state"] = method.initial_state(problem)
     return Step(
         phase=phase,
         plan=plan,

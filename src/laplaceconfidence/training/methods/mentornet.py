@@ -34,7 +34,10 @@ _TRAINING: dict[str, Any] = {
     "learning_rate_drops": (50, 64, 77),
 }
 _PERCENTILES = {PREDEFINED: {0.2: 0.75, 0.4: 0.75, 0.8: 0.5}, LEARNED: {0.2: 0.8, 0.4: 0.6, 0.8: 0.5}}
-_NOTE = "ResNet-101; 39,000 steps; a misspelled option probably leaves 0.7 for 'percentile' in the authors' scripts"
+_NOTE = (
+    "ResNet-101, 39,000 steps; a misspelled option in the authors' scripts probably leaves 0.7 for "
+    "'percentile'"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,8 @@ class MentorNet(Method):
     mentor_steps: int = 100
     n_networks: ClassVar[int] = 1
     facts: ClassVar[MethodFacts] = MethodFacts(
-        'Jiang et al., "MentorNet: Learning Data-Driven Curriculum for Very Deep Neural Networks on Corrupted '
-        'Labels", ICML',
+        'Jiang et al., "MentorNet: Learning Data-Driven Curriculum for Very Deep Neural Networks on '
+        'Corrupted Labels", ICML',
         year=2018,
         cost=1.0,  # a learned mentor needs another forward pass
         needs=("verified labels for a learned mentor",),
@@ -209,7 +212,7 @@ class MentorNet(Method):
 
 
 class Mentor(nn.Module):
-    """The published mentor: a bidirectional LSTM on the loss, embeddings of label and progress, two layers."""
+    """The published mentor: a bidirectional LSTM on losses, embeddings of label and progress, two layers."""
 
     def __init__(self, n_classes: int) -> None:
         super().__init__()
