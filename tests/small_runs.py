@@ -48,6 +48,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "ncr": {"warmup": 1},
     "topofilter": {"warmup": 1, "every": 1},
     "d2l": {"warmup": 0, "window": 1, "n_deviations": 0},
+    "laplacenet": {"warmup": 1, "n_neighbors": 10},
 }
 
 

@@ -34,6 +34,7 @@ NEED_TORCH = {
         "TopoFilter",
         "D2L",
         "MentorNet",
+        "LaplaceNet",
         "load_preset",
         "preset_names",
     ),

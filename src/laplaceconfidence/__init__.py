@@ -67,6 +67,7 @@ _HOMES = {
     "TopoFilter": "laplaceconfidence.training.methods.topofilter",
     "D2L": "laplaceconfidence.training.methods.d2l",
     "MentorNet": "laplaceconfidence.training.methods.mentornet",
+    "LaplaceNet": "laplaceconfidence.training.methods.laplacenet",
     "load_preset": "laplaceconfidence.training.presets",
     "preset_names": "laplaceconfidence.training.presets",
     "WeakAugment": "laplaceconfidence.training.augment.weak",
@@ -188,6 +189,7 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.methods.interface import Plan as Plan
     from laplaceconfidence.training.methods.interface import Problem as Problem
     from laplaceconfidence.training.methods.laplace import Laplace as Laplace
+    from laplaceconfidence.training.methods.laplacenet import LaplaceNet as LaplaceNet
     from laplaceconfidence.training.methods.m_correction import MCorrection as MCorrection
     from laplaceconfidence.training.methods.mentornet import MentorNet as MentorNet
     from laplaceconfidence.training.methods.mixup import MixUpTraining as MixUpTraining

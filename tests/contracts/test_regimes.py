@@ -41,6 +41,7 @@ REGIMES: dict[str, list[tuple[str, float, dict[str, Any]]]] = {
     "topofilter": [("symmetric", 0.6, {"warmup": 10})],
     "d2l": [("symmetric", 0.4, {"warmup": 5})],
     "mentornet": [("symmetric", 0.4, {"percentile": 0.75})],
+    "laplacenet": [("hidden", 0.97, {"warmup": 10, "n_neighbors": 10, "labeled_share": 0.5})],
 }
 # At the rate of all others, this network memorizes every label within three rounds: too early to notice.
 LEARNING_RATES = {"d2l": 0.002}
@@ -61,7 +62,11 @@ def noisy_halves(noise: str, rate: float) -> tuple[Any, ...]:
     labels = y[order]
     half = len(X) // 2
     flipped = rng.random(half) < rate
-    others = rng.integers(0, 10, half) if noise == "symmetric" else (labels[:half] + 1) % 10
+    others = {
+        "symmetric": rng.integers(0, 10, half),
+        "pair": (labels[:half] + 1) % 10,
+        "hidden": np.full(half, -1),  # no label instead of a wrong one
+    }[noise]
     given = np.where(flipped, others, labels[:half])
     return images[:half], given, images[half:], labels[half:]
 
@@ -80,6 +85,7 @@ def last_accuracy(
         weak="none",
         strong=WeakAugment(padding=1, flip=False),
         validation_fraction=0,
+        missing_label=-1,
         device="cpu",
         n_jobs=1,
         random_state=0,

@@ -87,14 +87,21 @@ def describe_methods() -> list[MethodOverview]:
 
 
 def as_written(value: Any) -> str:
-    """A value as ``--set`` takes it: 25, false, [150], words without quotes except in lists."""
+    """A value as ``--set`` takes it: 25, false, [150], words without quotes."""
     if value is None:
         return "(not set)"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(json.dumps(one) if isinstance(one, str) else as_written(one) for one in value)}]"
+        return f"[{', '.join(map(_inside, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name} = {_inside(one)}' for name, one in value.items())}}}"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _inside(value: Any) -> str:
+    """A value within a list or a table, where words have quotes."""
+    return json.dumps(value) if isinstance(value, str) else as_written(value)
 
 
 def settings_as_written(settings: Mapping[str, Any], prefix: str = "") -> str:

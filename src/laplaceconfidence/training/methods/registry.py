@@ -17,6 +17,7 @@ from laplaceconfidence.training.methods.d2l import D2L
 from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.laplace import Laplace
+from laplaceconfidence.training.methods.laplacenet import LaplaceNet
 from laplaceconfidence.training.methods.m_correction import MCorrection
 from laplaceconfidence.training.methods.mentornet import MentorNet
 from laplaceconfidence.training.methods.mixup import MixUpTraining
@@ -41,6 +42,7 @@ METHODS: dict[str, type[Method]] = {
     "topofilter": TopoFilter,
     "d2l": D2L,
     "mentornet": MentorNet,
+    "laplacenet": LaplaceNet,
 }
 """Every training method by the name that presets and the command line use."""
 
