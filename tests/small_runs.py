@@ -49,6 +49,15 @@ QUICK: dict[str, dict[str, Any]] = {
     "topofilter": {"warmup": 1, "every": 1},
     "d2l": {"warmup": 0, "window": 1, "n_deviations": 0},
     "laplacenet": {"warmup": 1, "n_neighbors": 10},
+    "moit": {"warmup": 1, "n_neighbors": 10, "memory_from": 1, "memory_per_class": 10},
+    "moit_plus": {
+        "warmup": 1,
+        "n_neighbors": 10,
+        "memory_per_class": 10,
+        "moit_rounds": 2,
+        "bootstrap_from": 0,
+    },
+    "ngc": {"warmup": 1, "n_neighbors": 10},
 }
 
 

@@ -68,6 +68,9 @@ _HOMES = {
     "D2L": "laplaceconfidence.training.methods.d2l",
     "MentorNet": "laplaceconfidence.training.methods.mentornet",
     "LaplaceNet": "laplaceconfidence.training.methods.laplacenet",
+    "Moit": "laplaceconfidence.training.methods.moit",
+    "MoitPlus": "laplaceconfidence.training.methods.moit",
+    "NGC": "laplaceconfidence.training.methods.ngc",
     "load_preset": "laplaceconfidence.training.presets",
     "preset_names": "laplaceconfidence.training.presets",
     "WeakAugment": "laplaceconfidence.training.augment.weak",
@@ -193,7 +196,10 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.methods.m_correction import MCorrection as MCorrection
     from laplaceconfidence.training.methods.mentornet import MentorNet as MentorNet
     from laplaceconfidence.training.methods.mixup import MixUpTraining as MixUpTraining
+    from laplaceconfidence.training.methods.moit import Moit as Moit
+    from laplaceconfidence.training.methods.moit import MoitPlus as MoitPlus
     from laplaceconfidence.training.methods.ncr import NCR as NCR
+    from laplaceconfidence.training.methods.ngc import NGC as NGC
     from laplaceconfidence.training.methods.pencil import Pencil as Pencil
     from laplaceconfidence.training.methods.published import MethodFacts as MethodFacts
     from laplaceconfidence.training.methods.published import PublishedSettings as PublishedSettings

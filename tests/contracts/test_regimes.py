@@ -42,9 +42,14 @@ REGIMES: dict[str, list[tuple[str, float, dict[str, Any]]]] = {
     "d2l": [("symmetric", 0.4, {"warmup": 5})],
     "mentornet": [("symmetric", 0.4, {"percentile": 0.75})],
     "laplacenet": [("hidden", 0.97, {"warmup": 10, "n_neighbors": 10, "labeled_share": 0.5})],
+    "moit": [("symmetric", 0.4, {"warmup": 20, "n_neighbors": 50})],
+    "moit_plus": [
+        ("symmetric", 0.4, {"warmup": 20, "n_neighbors": 50, "moit_rounds": 45, "bootstrap_from": 5})
+    ],
+    "ngc": [("symmetric", 0.5, {"n_neighbors": 10})],
 }
 # At the rate of all others, this network memorizes every label within three rounds: too early to notice.
-LEARNING_RATES = {"d2l": 0.002}
+LEARNING_RATES = {"d2l": 0.002, "moit": 0.002, "moit_plus": 0.002}
 CELLS = [
     pytest.param(name, *regime, id=f"{name}-{number}")
     for name, regimes in REGIMES.items()

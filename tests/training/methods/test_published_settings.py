@@ -88,6 +88,10 @@ def test_the_cost_is_that_of_the_passes_of_a_round(name: str, monkeypatch: pytes
         assert made == pytest.approx(stated, rel=0.1)  # a last batch of odd size counts in full
     elif name == "topofilter":  # stated for all labels and five rounds per selection; here it is one
         assert made == pytest.approx(3 * phases[0]["kept_share"] + 5 * (stated - 3))
+    elif name == "moit_plus":  # stated for the rounds of MOIT; fine-tuning is one view and a prediction
+        assert made == pytest.approx(4 * phases[0]["clean_share"])
+    elif name == "ngc":  # stated for all samples; the two mixed views are of those that are selected
+        assert made == pytest.approx(stated - 6 * (1 - phases[0]["kept_share"]))
     elif name == "laplacenet":  # stated for 16% of labeled samples in every batch; here there are no others
         assert made - 1 == pytest.approx((stated - 1) * (1 - 0.16))
     else:

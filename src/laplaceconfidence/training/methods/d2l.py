@@ -107,12 +107,12 @@ class D2L(Method):
         return (Phase("training", trains=(0,), evidence=(0,)),)
 
     def initial_state(self, problem: Problem) -> State:
-        return {DIMENSIONS: torch.zeros(0, dtype=torch.float64), TURNING_ROUND: torch.tensor(-1)}
+        return {DIMENSIONS: torch.zeros(0), TURNING_ROUND: torch.tensor(-1)}
 
     def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
         dimensions = state[DIMENSIONS].tolist()
         dimensions.append(self._observed_dimension(evidence, dimensions))
-        state[DIMENSIONS] = torch.tensor(dimensions, dtype=torch.float64)
+        state[DIMENSIONS] = torch.tensor(dimensions)
         if int(state[TURNING_ROUND]) < 0 and self.turns(dimensions):
             state[TURNING_ROUND] = torch.tensor(evidence.round)
         weight = 1.0

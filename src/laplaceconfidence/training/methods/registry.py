@@ -21,7 +21,9 @@ from laplaceconfidence.training.methods.laplacenet import LaplaceNet
 from laplaceconfidence.training.methods.m_correction import MCorrection
 from laplaceconfidence.training.methods.mentornet import MentorNet
 from laplaceconfidence.training.methods.mixup import MixUpTraining
+from laplaceconfidence.training.methods.moit import Moit, MoitPlus
 from laplaceconfidence.training.methods.ncr import NCR
+from laplaceconfidence.training.methods.ngc import NGC
 from laplaceconfidence.training.methods.pencil import Pencil
 from laplaceconfidence.training.methods.topofilter import TopoFilter
 from laplaceconfidence.validation import did_you_mean, must_be
@@ -43,6 +45,9 @@ METHODS: dict[str, type[Method]] = {
     "d2l": D2L,
     "mentornet": MentorNet,
     "laplacenet": LaplaceNet,
+    "moit": Moit,
+    "moit_plus": MoitPlus,
+    "ngc": NGC,
 }
 """Every training method by the name that presets and the command line use."""
 
