@@ -42,7 +42,7 @@ def test_two_processes_give_the_curve_of_one(of_two_processes: list[Any], method
             for name, value in our_phase.items():
                 if isinstance(value, float):
                     assert value == pytest.approx(their_phase[name], rel=1e-3)
-    torch.testing.assert_close(one["confidence"], two["confidence"], rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(one["confidence"], two["confidence"], rtol=1e-3, atol=1e-3, equal_nan=True)
     torch.testing.assert_close(one["networks"], two["networks"], rtol=1e-3, atol=1e-4)
 
 
