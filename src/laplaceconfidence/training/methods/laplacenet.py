@@ -32,7 +32,7 @@ _TOLERANCE, _MAX_ITERATIONS = 1e-3, 30  # of the conjugate gradients
 _ALIGNMENTS, _ALIGNMENT_STEP = 100, 0.01
 
 
-def _settings(data: str, warmup: int, **method: Any) -> PublishedSettings:
+def _settings(data: str, **method: Any) -> PublishedSettings:
     training: dict[str, Any] = {
         "batch_size": 300 if data == "CIFAR-10" else 100,
         "optimizer": "sgd",
@@ -44,9 +44,7 @@ def _settings(data: str, warmup: int, **method: Any) -> PublishedSettings:
         "strong": ({"n_operations": 1}, {"n_operations": 2}),
     }
     note = "most labels hidden, the others right; WRN-28-2 or WRN-28-8; 250,000 steps"
-    return PublishedSettings(
-        data, "none", (), "official code", {"warmup": warmup, "n_views": 3} | method, training, note
-    )
+    return PublishedSettings(data, "none", (), "official code", {"n_views": 3} | method, training, note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +94,8 @@ class LaplaceNet(Method):
         needs=("samples without a label",),
     )
     published: ClassVar[tuple[PublishedSettings, ...]] = (
-        _settings("CIFAR-10", 100, labeled_share=0.16, mix_alpha=1.0),
-        _settings("CIFAR-100", 100, labeled_share=0.5, mix_alpha=0.5),
+        _settings("CIFAR-10"),
+        _settings("CIFAR-100", labeled_share=0.5, mix_alpha=0.5),
     )
 
     def __post_init__(self) -> None:
