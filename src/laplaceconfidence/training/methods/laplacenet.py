@@ -122,7 +122,8 @@ class LaplaceNet(Method):
         pseudo_labels = labels.copy()
         pseudo_labels[unlabeled] = aligned_labels(solution[unlabeled], labels[labeled])
         size = evidence.problem.batch_size
-        n_labeled = min(max(1, round(self.labeled_share * size)), max(1, size - 1))
+        least = max(1, min(2, size // 2))
+        n_labeled = min(max(least, round(self.labeled_share * size)), max(1, size - least))
         return Plan(
             # The unlabeled samples set the length of a round; the others are repeated.
             streams={UNLABELED: torch.from_numpy(unlabeled), LABELED: torch.from_numpy(labeled)},

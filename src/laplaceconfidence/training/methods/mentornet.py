@@ -19,6 +19,7 @@ PREDEFINED, LEARNED = "predefined", "learned"
 MENTOR = "mentor"
 LOSS_THRESHOLD = "loss_threshold"  # in the state: the moving average of the percentile
 
+_FIRST_PART = 0.17  # of the run, with another share of weights that are set to 0
 _SOFT_FROM = 0.9  # share of the run after which the predefined weights fall linearly
 _SOFT_WIDTH = 1.0  # gamma of the paper
 _N_EPOCHS = 100  # that the mentor tells apart: percent of the run
@@ -187,7 +188,7 @@ class MentorNet(Method):
 
     def _drawn(self, step: Step, n_samples: int, share: float) -> Tensor:
         """1 for the samples of the whole batch whose weights stay, 0 for those drawn at random."""
-        rate = self.first_dropout if share <= 0.17 else self.dropout
+        rate = self.first_dropout if share <= _FIRST_PART else self.dropout
         n_kept = max(1, int(n_samples * (1 - rate)))
         drawn = torch.zeros(n_samples)
         drawn[torch.randperm(n_samples, generator=step.generator)[:n_kept]] = 1
