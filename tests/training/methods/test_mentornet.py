@@ -105,6 +105,16 @@ def test_a_run_with_a_learned_mentor_resumes_with_it(tmp_path: Path) -> None:
     assert all(torch.equal(a, b) for a, b in zip(weights(whole), weights(stopped), strict=True))
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_a_mentor_judges_in_full_precision(precision: str) -> None:
+    X, given, true = noisy_digits(60)
+    method = MentorNet("learned", burn_in=0, mentor_steps=2)
+    run = quick(method=method, rounds=1, precision=precision).fit(
+        X, given, audited=dict(enumerate(true[:40]))
+    )
+    assert 0 < run.history_[0]["phases"][0]["mean_weight"] < 1
+
+
 def test_a_mentor_needs_verified_labels_and_the_curriculum_refuses_them() -> None:
     X, y, _ = noisy_digits(60)
     with pytest.raises(InvalidInputError, match=r"'audited' .*variant='predefined'"):

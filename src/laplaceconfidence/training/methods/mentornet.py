@@ -182,7 +182,8 @@ class MentorNet(Method):
     def _weights(self, step: Step, losses: Tensor, threshold: Tensor, share: float) -> Tensor:
         if self.variant == PREDEFINED or share <= self.burn_in:
             return self.predefined_weights(losses, threshold, share)
-        with torch.no_grad():
+        # In full precision, in which it was fitted; an LSTM has no other on many processors.
+        with torch.no_grad(), torch.autocast(losses.device.type, enabled=False):
             logits: Tensor = step.modules[MENTOR](losses, losses - threshold, step.batch.labels, share)
         return logits.sigmoid()
 
