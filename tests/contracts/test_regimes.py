@@ -36,8 +36,6 @@ REGIMES: dict[str, list[tuple[str, float, dict[str, Any]]]] = {
         ("symmetric", 0.8, {"warmup": 20, "variant": "MD-DYR-SH", "dynamic_mixup": 2}),
     ],
     "curriculum": [("symmetric", 0.5, {"warmup": 3})],
-    "augdesc": [("symmetric", 0.5, {"warmup": 5, "unlabelled_weight": 25.0})],
-    "ncr": [("symmetric", 0.4, {"warmup": 3})],
     "topofilter": [("symmetric", 0.6, {"warmup": 10})],
     "d2l": [("symmetric", 0.4, {"warmup": 5})],
     "mentornet": [("symmetric", 0.4, {"percentile": 0.75})],
@@ -47,6 +45,8 @@ REGIMES: dict[str, list[tuple[str, float, dict[str, Any]]]] = {
         ("symmetric", 0.4, {"warmup": 20, "n_neighbors": 50, "moit_rounds": 45, "bootstrap_from": 5})
     ],
     "ngc": [("symmetric", 0.5, {"n_neighbors": 10})],
+    "augdesc": [("symmetric", 0.5, {"warmup": 5, "unlabelled_weight": 25.0})],
+    "ncr": [("symmetric", 0.4, {"warmup": 3})],
 }
 # At the rate of all others, this network memorizes every label within three rounds: too early to notice.
 LEARNING_RATES = {"d2l": 0.002, "moit": 0.002, "moit_plus": 0.002}

@@ -73,8 +73,7 @@ class ChangedModule(Method):
         return (losses * weights).mean()
 
 
-OWN = {"head": RestingHead(), "module": ChangedModule()}
-"""Methods that are not in the registry."""
+TOYS = {"head": RestingHead(), "module": ChangedModule()}
 
 
 def run(method: str | Method, out: Path | None = None) -> Any:
@@ -113,6 +112,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=size)
     results = {method: run(method) for method in METHODS}
-    results |= {"stopped": run("laplace", folder / "run"), **{name: run(own) for name, own in OWN.items()}}
+    results |= {"stopped": run("laplace", folder / "run")}
+    results |= {name: run(toy) for name, toy in TOYS.items()}
     torch.save(results, folder / f"results-{rank}.pt")
     dist.destroy_process_group()

@@ -109,9 +109,8 @@ def test_a_run_with_a_learned_mentor_resumes_with_it(tmp_path: Path) -> None:
 def test_a_mentor_judges_in_full_precision(precision: str) -> None:
     X, given, true = noisy_digits(60)
     method = MentorNet("learned", burn_in=0, mentor_steps=2)
-    run = quick(method=method, rounds=1, precision=precision).fit(
-        X, given, audited=dict(enumerate(true[:40]))
-    )
+    audited = dict(enumerate(true[:40]))
+    run = quick(method=method, rounds=1, precision=precision).fit(X, given, audited=audited)
     assert 0 < run.history_[0]["phases"][0]["mean_weight"] < 1
 
 

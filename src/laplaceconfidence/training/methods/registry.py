@@ -39,8 +39,6 @@ METHODS: dict[str, type[Method]] = {
     "pencil": Pencil,
     "m_correction": MCorrection,
     "curriculum": CurriculumLoss,
-    "augdesc": AugDesc,
-    "ncr": NCR,
     "topofilter": TopoFilter,
     "d2l": D2L,
     "mentornet": MentorNet,
@@ -48,6 +46,8 @@ METHODS: dict[str, type[Method]] = {
     "moit": Moit,
     "moit_plus": MoitPlus,
     "ngc": NGC,
+    "augdesc": AugDesc,
+    "ncr": NCR,
 }
 """Every training method by the name that presets and the command line use."""
 
