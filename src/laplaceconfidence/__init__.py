@@ -67,7 +67,7 @@ _HOMES = {
     "MentorNet": "laplaceconfidence.training.methods.mentornet",
     "LaplaceNet": "laplaceconfidence.training.methods.laplacenet",
     "Moit": "laplaceconfidence.training.methods.moit",
-    "MoitPlus": "laplaceconfidence.training.methods.moit",
+    "MoitPlus": "laplaceconfidence.training.methods.moit_plus",
     "NGC": "laplaceconfidence.training.methods.ngc",
     "AugDesc": "laplaceconfidence.training.methods.augdesc",
     "NCR": "laplaceconfidence.training.methods.ncr",
@@ -197,7 +197,7 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.methods.mentornet import MentorNet as MentorNet
     from laplaceconfidence.training.methods.mixup import MixUpTraining as MixUpTraining
     from laplaceconfidence.training.methods.moit import Moit as Moit
-    from laplaceconfidence.training.methods.moit import MoitPlus as MoitPlus
+    from laplaceconfidence.training.methods.moit_plus import MoitPlus as MoitPlus
     from laplaceconfidence.training.methods.ncr import NCR as NCR
     from laplaceconfidence.training.methods.ngc import NGC as NGC
     from laplaceconfidence.training.methods.pencil import Pencil as Pencil

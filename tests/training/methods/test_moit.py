@@ -9,6 +9,7 @@ import torch
 from method_steps import C, softmax, step_of, whole_batch_step
 from test_topofilter import clusters, evidence_of
 
+from laplaceconfidence.exceptions import TrainingWarning
 from laplaceconfidence.training.augment.mixing import MixUp
 from laplaceconfidence.training.losses import contrastive_losses
 from laplaceconfidence.training.methods.interface import Evidence, Plan
@@ -17,9 +18,9 @@ from laplaceconfidence.training.methods.moit import (
     MEMORY,
     MEMORY_LABELS,
     Moit,
-    MoitPlus,
     most_agreeing,
 )
+from laplaceconfidence.training.methods.moit_plus import MoitPlus
 from small_runs import noisy_digits, quick
 
 
@@ -216,6 +217,12 @@ def test_a_batch_of_one_has_its_other_view_only() -> None:
     step = step_of(method, method.phases(0)[0], Plan({"samples": torch.arange(1)}), {"samples": [4]})
     assert torch.isfinite(method.loss(step))
     assert float(step.measures["contrast"]) == pytest.approx(0, abs=1e-6)
+
+
+def test_too_few_rounds_for_fine_tuning_are_noted() -> None:
+    problem = with_projections(*clusters(1)).problem  # of ten rounds
+    with pytest.warns(TrainingWarning, match="All 10 rounds are rounds of MOIT"):
+        MoitPlus(moit_rounds=10).initial_state(problem)
 
 
 def test_the_classifier_really_starts_anew() -> None:

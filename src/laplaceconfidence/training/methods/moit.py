@@ -1,4 +1,4 @@
-"""MOIT and MOIT+ (Ortego et al., 2021): labels judged by neighbors in a space learned by contrast."""
+"""MOIT (Ortego et al., 2021): labels judged by neighbors in a space learned by contrast."""
 
 from __future__ import annotations
 
@@ -21,19 +21,17 @@ from laplaceconfidence.training.methods.batch_partners import draw_partners, mix
 from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem, State
 from laplaceconfidence.training.methods.published import MethodFacts, PublishedSettings
 from laplaceconfidence.training.step import Step
-from laplaceconfidence.training.trained_network import CLASSIFIER
 from laplaceconfidence.validation import check_integer, check_real
 
 PROJECTION = "projection"
 CLEAN = "clean"
 MEMORY, MEMORY_LABELS = "memory", "memory_labels"  # newest first; the label is -1 where nothing is stored
 
-_ALL_LABELS, _SEMI_SUPERVISED, _FINE_TUNING = "all labels", "semi-supervised", "fine-tuning"
+_ALL_LABELS, _SEMI_SUPERVISED = "all labels", "semi-supervised"
 _N_PROJECTED = 128
 _BORDER = 0.01  # of probabilities, before their logarithm ranks samples
-_PREDICTED_PART = 0.2  # of the targets of hard bootstrapping
 
-_TRAINING: dict[str, Any] = {
+TRAINING: dict[str, Any] = {
     "network": "preact_resnet18",
     "rounds": 250,
     "batch_size": 128,
@@ -43,12 +41,15 @@ _TRAINING: dict[str, Any] = {
     "weight_decay": 1e-4,
     "learning_rate_drops": (125, 200),
 }
-_CELLS = (
+"""The published parameters of ``RobustClassifier``."""
+
+CELLS = (
     ("CIFAR-10", "symmetric", (0.2, 0.4, 0.8)),
     ("CIFAR-10", "asymmetric", (0.1, 0.3, 0.4)),
     ("CIFAR-100", "symmetric", (0.2, 0.4, 0.8)),
     ("CIFAR-100", "asymmetric", (0.1, 0.3, 0.4)),
 )
+"""Data sets, noises and rates of the paper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Moit(Method):
         cost=8 / 3,
     )
     published: ClassVar[tuple[PublishedSettings, ...]] = tuple(
-        PublishedSettings(*cell, "official code", {}, _TRAINING) for cell in _CELLS
+        PublishedSettings(*cell, "official code", {}, TRAINING) for cell in CELLS
     )
 
     def __post_init__(self) -> None:
@@ -136,7 +137,7 @@ class Moit(Method):
         )
 
     def loss(self, step: Step) -> Tensor:
-        views = [_MixedView(self, step) for _ in range(2)]
+        views = [MixedView(self, step) for _ in range(2)]
         targets = self._targets(step)
         contrast = self._contrast(step, views)
         step.measure("contrast", contrast * step.batch.weight)
@@ -196,11 +197,11 @@ class Moit(Method):
         if step.phase.name == _ALL_LABELS:
             return given
         clean = step.state[CLEAN][step.batch.index].unsqueeze(1)
-        targets = torch.where(clean, given, _prediction(step))
+        targets = torch.where(clean, given, plain_prediction(step))
         step.show_targets(targets)
         return targets
 
-    def _contrast(self, step: Step, views: list[_MixedView]) -> Tensor:
+    def _contrast(self, step: Step, views: list[MixedView]) -> Tensor:
         """The contrastive loss within the batch, plus that with the memory."""
         own = torch.cat([view.projected for view in views])
         everyone = torch.cat([step.gather_rows_with_gradient(view.projected) for view in views])
@@ -220,7 +221,7 @@ class Moit(Method):
     def _mixed_contrast(
         self,
         step: Step,
-        views: list[_MixedView],
+        views: list[MixedView],
         own: Tensor,
         columns: Tensor,
         labels: Tensor,
@@ -238,85 +239,7 @@ class Moit(Method):
         return (weights * by_first + (1 - weights) * by_second).mean()
 
 
-@dataclass(frozen=True, slots=True)
-class MoitPlus(Moit):
-    """MOIT+: MOIT, then a new classifier that is trained on the samples with clean labels.
-
-    After the rounds of MOIT, the classifier starts anew, and the network is fine-tuned with MixUp on the
-    samples that MOIT then finds clean. After some of these rounds, a fifth of every target is the class that
-    the network predicts for the sample without augmentation.
-
-    Parameters
-    ----------
-    warmup, n_neighbors, temperature, memory_per_class, memory_from, mix_alpha : as for ``Moit``
-    moit_rounds : int, default=250
-        Rounds of MOIT; all rounds after them are fine-tuning, 70 in the paper.
-    fine_tuning_rate : float or None, default=0.001
-        Learning rate of the fine-tuning; ``None`` keeps the schedule of the run.
-    bootstrap_from : int, default=30
-        Rounds of the fine-tuning without predictions in the targets.
-
-    References
-    ----------
-    Ortego et al., "Multi-Objective Interpolation Training for Robustness to Label Noise", CVPR 2021.
-    """
-
-    moit_rounds: int = 250
-    fine_tuning_rate: float | None = 0.001
-    bootstrap_from: int = 30
-    published: ClassVar[tuple[PublishedSettings, ...]] = tuple(
-        PublishedSettings(
-            data,
-            noise,
-            (rate,),
-            "official code",
-            {},
-            _TRAINING | {"rounds": 390 if rate == 0.8 else 320},
-            "the learning rate falls once more after 120 rounds of fine-tuning" if rate == 0.8 else "",
-        )
-        for data, noise, rates in _CELLS
-        for rate in rates
-    )
-
-    def __post_init__(self) -> None:
-        Moit.__post_init__(self)
-        check_integer(self.moit_rounds, "moit_rounds", minimum=1)
-        if self.fine_tuning_rate is not None:
-            check_real(self.fine_tuning_rate, "fine_tuning_rate", above=0)
-        check_integer(self.bootstrap_from, "bootstrap_from", minimum=0)
-
-    def phases(self, round: int) -> tuple[Phase, ...]:
-        if round < self.moit_rounds:
-            return Moit.phases(self, round)
-        phase = Phase(_FINE_TUNING, trains=(0,), learning_rate=self.fine_tuning_rate, cost=4 / 3)
-        if round == self.moit_rounds:
-            return (replace(phase, evidence=(0,), fresh=(0,), fresh_parts=(CLASSIFIER,)),)
-        return (phase,)
-
-    def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
-        plan = Moit.plan(self, phase, evidence, state)
-        if phase.name != _FINE_TUNING:
-            return plan
-        clean = state[CLEAN].cpu()
-        return replace(
-            plan,
-            streams={"samples": torch.nonzero(clean).flatten()},
-            tensors={"confidence": clean.float()},
-            measures={"clean_share": float(clean.float().mean())},
-        )
-
-    def loss(self, step: Step) -> Tensor:
-        if step.phase.name != _FINE_TUNING:
-            return Moit.loss(self, step)
-        targets = functional.one_hot(step.batch.labels, step.problem.n_classes).float()
-        if step.round >= self.moit_rounds + self.bootstrap_from:
-            predicted = functional.one_hot(_prediction(step).argmax(dim=1), step.problem.n_classes)
-            targets = (1 - _PREDICTED_PART) * targets + _PREDICTED_PART * predicted
-        view = _MixedView(self, step)
-        return soft_cross_entropy(view.logits, mix_rows(step, [targets], view.partners, view.weight))
-
-
-class _MixedView:
+class MixedView:
     """A weak view of a batch, mixed with others of the whole batch, and what the network gives for it."""
 
     def __init__(self, method: Moit, step: Step) -> None:
@@ -360,7 +283,7 @@ def most_agreeing(shares: FloatArray, labels: IntArray) -> BoolArray:
     return clean
 
 
-def _prediction(step: Step) -> Tensor:
+def plain_prediction(step: Step) -> Tensor:
     """(b, C) class probabilities of the samples without augmentation."""
     with torch.no_grad(), step.trained.evaluating():
         return step.trained(step.batch.plain()).softmax(dim=1)

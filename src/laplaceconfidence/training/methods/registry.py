@@ -21,7 +21,8 @@ from laplaceconfidence.training.methods.laplacenet import LaplaceNet
 from laplaceconfidence.training.methods.m_correction import MCorrection
 from laplaceconfidence.training.methods.mentornet import MentorNet
 from laplaceconfidence.training.methods.mixup import MixUpTraining
-from laplaceconfidence.training.methods.moit import Moit, MoitPlus
+from laplaceconfidence.training.methods.moit import Moit
+from laplaceconfidence.training.methods.moit_plus import MoitPlus
 from laplaceconfidence.training.methods.ncr import NCR
 from laplaceconfidence.training.methods.ngc import NGC
 from laplaceconfidence.training.methods.pencil import Pencil
