@@ -82,8 +82,8 @@ class MoitPlus(Moit):
     def initial_state(self, problem: Problem) -> State:
         if problem.rounds <= self.moit_rounds:
             warnings.warn(
-                f"All {problem.rounds} rounds are rounds of MOIT ('moit_rounds' is {self.moit_rounds}): nothing "
-                "is fine-tuned. Use more 'rounds' or fewer 'moit_rounds'.",
+                f"All {problem.rounds} rounds are rounds of MOIT ('moit_rounds' is {self.moit_rounds}): "
+                "nothing is fine-tuned. Use more 'rounds' or fewer 'moit_rounds'.",
                 TrainingWarning,
                 stacklevel=2,
             )
