@@ -44,6 +44,18 @@ QUICK: dict[str, dict[str, Any]] = {
     "pencil": {"warmup": 1, "correction": 1, "final": 1},
     "m_correction": {"warmup": 1},
     "curriculum": {"noise_rate": 0.3, "warmup": 1},
+    "topofilter": {"warmup": 1, "every": 1},
+    "d2l": {"warmup": 0, "window": 1, "n_deviations": 0},
+    "laplacenet": {"warmup": 1, "n_neighbors": 10},
+    "moit": {"warmup": 1, "n_neighbors": 10, "memory_from": 1, "memory_per_class": 10},
+    "moit_plus": {
+        "warmup": 1,
+        "n_neighbors": 10,
+        "memory_per_class": 10,
+        "moit_rounds": 2,
+        "bootstrap_from": 0,
+    },
+    "ngc": {"warmup": 1, "n_neighbors": 10},
     "augdesc": {"warmup": 1},
     "ncr": {"warmup": 1},
 }

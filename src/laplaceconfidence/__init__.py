@@ -64,6 +64,13 @@ _HOMES = {
     "Pencil": "laplaceconfidence.training.methods.pencil",
     "MCorrection": "laplaceconfidence.training.methods.m_correction",
     "CurriculumLoss": "laplaceconfidence.training.methods.curriculum",
+    "TopoFilter": "laplaceconfidence.training.methods.topofilter",
+    "D2L": "laplaceconfidence.training.methods.d2l",
+    "MentorNet": "laplaceconfidence.training.methods.mentornet",
+    "LaplaceNet": "laplaceconfidence.training.methods.laplacenet",
+    "Moit": "laplaceconfidence.training.methods.moit",
+    "MoitPlus": "laplaceconfidence.training.methods.moit_plus",
+    "NGC": "laplaceconfidence.training.methods.ngc",
     "AugDesc": "laplaceconfidence.training.methods.augdesc",
     "NCR": "laplaceconfidence.training.methods.ncr",
     "load_preset": "laplaceconfidence.training.presets",
@@ -182,18 +189,25 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.methods.co_teaching_plus import CoTeachingPlus as CoTeachingPlus
     from laplaceconfidence.training.methods.cross_entropy import CrossEntropy as CrossEntropy
     from laplaceconfidence.training.methods.curriculum import CurriculumLoss as CurriculumLoss
+    from laplaceconfidence.training.methods.d2l import D2L as D2L
     from laplaceconfidence.training.methods.dividemix import DivideMix as DivideMix
     from laplaceconfidence.training.methods.interface import Method as Method
     from laplaceconfidence.training.methods.interface import Phase as Phase
     from laplaceconfidence.training.methods.interface import Plan as Plan
     from laplaceconfidence.training.methods.interface import Problem as Problem
     from laplaceconfidence.training.methods.laplace import Laplace as Laplace
+    from laplaceconfidence.training.methods.laplacenet import LaplaceNet as LaplaceNet
     from laplaceconfidence.training.methods.m_correction import MCorrection as MCorrection
+    from laplaceconfidence.training.methods.mentornet import MentorNet as MentorNet
     from laplaceconfidence.training.methods.mixup import MixUpTraining as MixUpTraining
+    from laplaceconfidence.training.methods.moit import Moit as Moit
+    from laplaceconfidence.training.methods.moit_plus import MoitPlus as MoitPlus
     from laplaceconfidence.training.methods.ncr import NCR as NCR
+    from laplaceconfidence.training.methods.ngc import NGC as NGC
     from laplaceconfidence.training.methods.pencil import Pencil as Pencil
     from laplaceconfidence.training.methods.published import MethodFacts as MethodFacts
     from laplaceconfidence.training.methods.published import PublishedSettings as PublishedSettings
+    from laplaceconfidence.training.methods.topofilter import TopoFilter as TopoFilter
     from laplaceconfidence.training.presets import load_preset as load_preset
     from laplaceconfidence.training.presets import preset_names as preset_names
     from laplaceconfidence.training.step import Batch as Batch

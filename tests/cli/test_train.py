@@ -260,6 +260,24 @@ def test_features_and_missing_labels(run: Any, tmp_path: Path) -> None:
     assert np.isnan(row.confidence)
 
 
+def test_verified_labels_reach_a_method_that_learns_from_them(run: Any, photos: Path, tmp_path: Path) -> None:
+    rows = [("dark/000.png", "dark"), ("light/001.png", "dark"), ("dark/002.png", ""), ("gone.png", "dark")]
+    pd.DataFrame(rows, columns=["id", "verified_label"]).to_csv(tmp_path / "seen.csv", index=False)
+    quick = [*QUICK[: QUICK.index("--set")], "--set", "validation_fraction=0", "--audited", "seen.csv"]
+    refused = run("train", "photos", *quick)
+    assert refused.exit_code == 2
+    assert "'audited'" in refused.stderr
+    assert "Laplace, which does not use verified labels" in refused.stderr
+    learned = ["--method", "mentornet", "--set", "method.variant=learned", "--set", "method.mentor_steps=2"]
+    done = run("train", "photos", *quick, *learned)
+    assert done.exit_code == 0, done.stderr
+    assert (
+        "1 verified label in seen.csv not used: their samples are not in this data (gone.png)" in done.stderr
+    )
+    source = json.loads((tmp_path / "laplaceconfidence-train-photos/source.json").read_text())
+    assert source["audited"] == str(tmp_path / "seen.csv")
+
+
 def test_noise_is_put_in_for_benchmarks_and_said(run: Any, photos: Path, tmp_path: Path) -> None:
     noise = ("--set", "noise.kind=symmetric", "--set", "noise.rate=0.5", "--set", "noise.seed=3")
     done = run("train", "photos", *QUICK, *noise)
@@ -449,6 +467,7 @@ WRONG = {
     "classes": (("--test", "other"), ["'test'", "'dark', 'light'", "'up'"]),
     "rounds": (("--rounds", "many"), ["--rounds", "many"]),
     "warmup": (("--set", "method.warmup=-1"), ["'warmup'", "-1"]),
+    "verified labels": (("--audited", "no.csv"), ["no.csv"]),
     "size": (("--image-size", "0"), ["'image_size'", "at least 1", "0"]),
     "seed": (("--seed", "-1"), ["--seed", "-1"]),
 }

@@ -5,7 +5,12 @@ from hypothesis import strategies as st
 
 from laplaceconfidence.exceptions import AdjustedSettingWarning, InvalidInputError
 from laplaceconfidence.features.scale import unit_length
-from laplaceconfidence.graph.neighbors import find_neighbors, fitting_neighbor_count, nearest_among
+from laplaceconfidence.graph.neighbors import (
+    euclidean_neighbors,
+    find_neighbors,
+    fitting_neighbor_count,
+    nearest_among,
+)
 
 
 def clustered(n: int, d: int, seed: int = 0, n_centers: int = 20) -> np.ndarray:
@@ -126,3 +131,17 @@ def test_the_first_neighbors_are_those_of_a_smaller_search() -> None:
     np.testing.assert_array_equal(first.indices, narrow.indices)
     np.testing.assert_array_equal(first.similarities, narrow.similarities)
     assert (first.search, first.recall) == (wide.search, wide.recall)
+
+
+def test_euclidean_neighbors_are_nearest_by_distance_and_never_the_point_itself() -> None:
+    points = np.random.default_rng(0).normal(size=(50, 4)) + 100  # far from the origin: centered before
+    points[1] = points[0]
+    found = euclidean_neighbors(points, 5)
+    distances = np.linalg.norm(points[:, None] - points, axis=2)
+    np.fill_diagonal(distances, np.inf)
+    expected = np.sort(distances, axis=1)[:, :5]
+    np.testing.assert_allclose(np.take_along_axis(distances, found.indices, axis=1), expected, rtol=1e-5)
+    np.testing.assert_allclose(found.similarities, 1 / (1 + expected**2), rtol=1e-3)
+    assert found.indices[0, 0] == 1
+    with pytest.raises(InvalidInputError, match="n_neighbors"):
+        euclidean_neighbors(points, 50)

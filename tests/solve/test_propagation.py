@@ -118,6 +118,20 @@ def test_unit_weights_change_nothing() -> None:
     np.testing.assert_allclose(weighted.solution, plain.solution, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_soft_labels_are_mixtures_of_hard_ones(weighted: bool) -> None:
+    affinity, rng = random_affinity(30, 0.3, 5), np.random.default_rng(5)
+    node_weights = rng.integers(0, 4, size=30).astype(float) if weighted else None
+    columns = [rng.integers(0, 3, size=30) for _ in range(2)]
+    for codes in columns:
+        codes[:3] = [0, 1, 2]
+    hard = [solve(affinity, codes, node_weights=node_weights).solution for codes in columns]
+    options = {"alpha": 0.9, "tol": 1e-11, "max_iter": 2000, "node_weights": node_weights}
+    soft = 0.25 * np.eye(3)[columns[0]] + 0.5 * np.eye(3)[columns[1]]
+    found = propagate_labels(sparse.csr_array(affinity), soft, 3, **options)  # type: ignore[arg-type]
+    np.testing.assert_allclose(found.solution, 0.25 * hard[0] + 0.5 * hard[1], rtol=1e-6, atol=1e-7)
+
+
 def test_classes_solved_in_chunks_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     affinity = random_affinity(60, 0.3, 3)
     codes = np.arange(60) % 11

@@ -17,7 +17,7 @@ def test_inputs_are_brought_to_mean_zero_and_deviation_one() -> None:
 
 
 def test_the_strong_view_begins_with_the_weak_one() -> None:
-    weak, strong = build_augmentations(lambda x, g: x + 1, lambda x, g: x * 10, (1, 8, 8))
+    weak, (strong,) = build_augmentations(lambda x, g: x + 1, lambda x, g: x * 10, (1, 8, 8))
     inputs, generator = torch.ones(2, 1, 8, 8), torch.Generator()
     assert float(weak(inputs, generator).mean()) == 2
     assert float(strong(inputs, generator).mean()) == 20

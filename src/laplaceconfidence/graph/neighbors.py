@@ -144,6 +144,39 @@ def find_neighbors(
     return Neighbors(indices, similarities, "ivf" if use_ivf else "exact", recall, order)
 
 
+def euclidean_neighbors(points: FloatArray, n_neighbors: int, *, n_jobs: int | None = None) -> Neighbors:
+    """Find the nearest other samples of every sample by Euclidean distance, with an exact search.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d)
+        Vectors of any length.
+    n_neighbors : int
+        Number of neighbors per sample, at most n - 1.
+    n_jobs : int or None, default=None
+        Number of threads; ``None`` and -1 use all cores.
+
+    Returns
+    -------
+    Neighbors
+        Nearest first; the similarities are 1 / (1 + squared distance).
+    """
+    check_integer(n_neighbors, "n_neighbors", minimum=1, maximum=len(points) - 1)
+    centered = np.ascontiguousarray(points - points.mean(axis=0), dtype=np.float32)
+    index = faiss.IndexFlatL2(centered.shape[1])
+    index.add(centered)
+    similarities = np.empty((len(centered), n_neighbors), dtype=np.float32)
+    indices = np.empty((len(centered), n_neighbors), dtype=np.int64)
+    with limited_threads(thread_count(n_jobs)), stage("neighbors", total=len(centered)) as advance:
+        for block in row_blocks(len(centered), QUERIES_AT_ONCE):
+            rows = np.arange(block.start, block.stop)
+            squared, found = index.search(centered[rows], n_neighbors + 1)
+            similar = 1 / (1 + np.maximum(squared, 0))
+            indices[rows], similarities[rows] = without_self(rows, found, similar)
+            advance(len(rows))
+    return Neighbors(indices, similarities, "exact", 1.0)
+
+
 def nearest_among(
     unit_queries: FloatArray, unit_features: FloatArray, n_neighbors: int, *, n_jobs: int | None = None
 ) -> tuple[IntArray, FloatArray]:

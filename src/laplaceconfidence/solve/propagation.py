@@ -57,7 +57,7 @@ class Propagation:
 
 def propagate_labels(
     affinity: sparse.csr_array,
-    codes: IntArray,
+    labels: IntArray | FloatArray,
     n_classes: int,
     *,
     alpha: float,
@@ -74,8 +74,8 @@ def propagate_labels(
     ----------
     affinity : scipy.sparse.csr_array of shape (n, n)
         The symmetric graph.
-    codes : ndarray of shape (n,)
-        Given labels, -1 where a node has none.
+    labels : ndarray of shape (n,) or (n, C)
+        Given labels as codes, -1 where a node has none; or soft labels, one weight per class.
     n_classes : int
         Number of classes.
     alpha : float
@@ -98,11 +98,11 @@ def propagate_labels(
     Propagation
     """
     dtype = affinity.dtype
-    n = len(codes)
+    n = len(labels)
     if order is not None and n * min(n_classes, _CLASSES_AT_ONCE) * dtype.itemsize > _CACHE_BYTES:
         found = propagate_labels(
             _renumbered(affinity, order),
-            codes[order],
+            labels[order],
             n_classes,
             alpha=alpha,
             tol=tol,
@@ -124,7 +124,7 @@ def propagate_labels(
     converged, energy_given, energy_solution = True, 0.0, 0.0
     with stage("solve", total=n_classes) as advance:
         for columns in row_blocks(n_classes, _CLASSES_AT_ONCE):
-            given = one_hot(codes, columns, root_weight)
+            given = _label_columns(labels, columns, root_weight)
             start = np.outer(slow, (slow @ given) / (1 - alpha)).astype(dtype)
             part = conjugate_gradient(
                 graph, alpha, given, start=start, tol=tol, max_iter=max_iter, n_jobs=n_jobs
@@ -136,7 +136,7 @@ def propagate_labels(
             converged &= bool(part.converged.all())
             advance(columns.stop - columns.start)
     if node_weights is not None:
-        _undo_weights(solution, codes, affinity, degree, node_weights, alpha)
+        _undo_weights(solution, labels, affinity, degree, node_weights, alpha)
     energy = EnergyChange(energy_given, energy_solution)
     return Propagation(solution, degree, residuals, n_iterations, converged, energy)
 
@@ -192,6 +192,14 @@ def _renumbered(affinity: sparse.csr_array, order: IntArray) -> sparse.csr_array
     return renumbered
 
 
+def _label_columns(labels: IntArray | FloatArray, columns: slice, scale: FloatArray) -> FloatArray:
+    """The given labels of a chunk of classes, each node's multiplied by its scale."""
+    if labels.ndim == 1:
+        return one_hot(labels.astype(np.int64, copy=False), columns, scale)
+    soft: FloatArray = (labels[:, columns] * scale[:, None]).astype(scale.dtype, copy=False)
+    return soft
+
+
 def one_hot(codes: IntArray, columns: slice, scale: FloatArray) -> FloatArray:
     """One column per class of a chunk: the scale of a node at its label, and 0 elsewhere.
 
@@ -216,7 +224,7 @@ def one_hot(codes: IntArray, columns: slice, scale: FloatArray) -> FloatArray:
 
 def _undo_weights(
     solution: FloatArray,
-    codes: IntArray,
+    labels: IntArray | FloatArray,
     affinity: sparse.csr_array,
     degree: FloatArray,
     node_weights: FloatArray,
@@ -231,5 +239,7 @@ def _undo_weights(
     solution[unweighted] = 0
     message = solution * (node_weights / np.sqrt(degree))[:, None].astype(solution.dtype)
     solution[unweighted] = alpha * (affinity[unweighted] @ message) / np.sqrt(degree[unweighted])[:, None]
-    labeled = unweighted[codes[unweighted] >= 0]
-    solution[labeled, codes[labeled]] += 1
+    every_class = slice(0, solution.shape[1])
+    solution[unweighted] += _label_columns(
+        labels[unweighted], every_class, np.ones(len(unweighted), solution.dtype)
+    )

@@ -12,11 +12,10 @@ import torch
 
 from laplaceconfidence.run_files import MODEL
 from laplaceconfidence.stages import showing_log
-from laplaceconfidence.training.augment.protocol import Augmentation
 from laplaceconfidence.training.automatic_settings import automatic_image_size
 from laplaceconfidence.training.callbacks import Callback, LogRounds
 from laplaceconfidence.training.distributed import Team
-from laplaceconfidence.training.inputs import ImageSize, TrainingData, training_data
+from laplaceconfidence.training.inputs import ImageSize, TrainingData, audited_codes, training_data
 from laplaceconfidence.training.loop import Loop, RoundListener
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.registry import build_method, change_method
@@ -31,6 +30,7 @@ from laplaceconfidence.training.results import (
 )
 from laplaceconfidence.training.run_folder import RunFolder, stored_settings
 from laplaceconfidence.training.run_settings import is_automatic, resolve_settings
+from laplaceconfidence.training.sample_views import View
 from laplaceconfidence.training.sample_weights import ClassWeight, combined_weights
 from laplaceconfidence.training.seeds import root_seed
 from laplaceconfidence.training.settings import choose_device, torch_threads
@@ -91,7 +91,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
     weak, strong : str or callable, default="auto"
         The views of the samples. Weak: "none" or a callable ``(images, generator) -> images``. Strong:
         "randaugment", "autoaugment", "augmix", "none" or a callable for images, "mask", "none" or a callable
-        for feature vectors; it is applied to the weak view.
+        for feature vectors; it is applied to the weak view. A tuple has several strong views, for methods
+        that use more than one.
     precision : {"float32", "bfloat16", "float16", "fast"}, default="auto"
         Precision of the forward passes; "bfloat16" and "float16" are mixed precision. "fast" is "bfloat16" on
         processors and GPUs that have instructions for it, which halves the time, and otherwise "float32".
@@ -174,8 +175,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         clip_gradients: float | str | None = "auto",
         weight_average: float | str | None = "auto",
         average_evidence: bool | str = "auto",
-        weak: str | Augmentation = "auto",
-        strong: str | Augmentation = "auto",
+        weak: View = "auto",
+        strong: View | Sequence[View] = "auto",
         precision: str = "auto",
         channels_last: bool | str = "auto",
         compile: bool = False,
@@ -255,6 +256,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         y: Any = None,
         *,
         sample_weight: Any = None,
+        audited: Mapping[int, Any] | None = None,
         test: Any = None,
         further_tests: Mapping[str, Any] | None = None,
         listeners: Sequence[RoundListener] = (),
@@ -272,6 +274,10 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
             How often each sample is trained on, relative to the others: a sample of weight 2 occurs in a
             pass twice as often as one of weight 1, one of weight 0 never. Accuracies and confidences count
             every sample once.
+        audited : mapping of int to label, optional
+            Labels that a person has verified, by row; None where no class fits. For methods that learn from
+            them besides the given labels (``laplaceconfidence methods`` names them); others raise
+            ``InvalidInputError``.
         test : tuple (X, y), NoisyDataset or torch.utils.data.Dataset, optional
             Data whose accuracy is reported after every round and used for nothing else.
         further_tests : mapping of str to such data, optional
@@ -299,7 +305,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         if len(data.class_names) < 2:
             raise must_be("y", "labels of at least two classes", list(data.class_names))
         weights = combined_weights(sample_weight, self.class_weight, data.labels, data.class_values)
-        data = replace(data, weights=weights)
+        data = replace(data, weights=weights, audited=audited_codes(audited, data))
         parameters = self.get_params(deep=False) | {"image_size": self._image_size}
         settings = resolve_settings(parameters, data, device, self._seed())
         self.settings_ = settings.as_dict()

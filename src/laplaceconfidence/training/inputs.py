@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.images import load_image
 from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
 from laplaceconfidence.data.readers import read_dataset
+from laplaceconfidence.training.methods.interface import NO_CLASS
 from laplaceconfidence.training.samples import (
     ResidentSamples,
     Samples,
@@ -26,7 +27,7 @@ from laplaceconfidence.training.samples import (
     channels_come_first,
     read_all,
 )
-from laplaceconfidence.validation import check_finite, check_same_length, must_be
+from laplaceconfidence.validation import check_finite, check_integer, check_same_length, must_be
 
 ImageSize = int | tuple[int, int] | None
 """Size that image files are resized to: a side, (height, width), or ``None`` where all have one size."""
@@ -46,6 +47,7 @@ class TrainingData:
     class_values: Any  # (C,) the classes as the user writes them
     feature_columns: tuple[str, ...] | None = None  # names of the features, where they come from a table
     weights: FloatArray | None = None  # (n,) how often samples are trained on, relative to each other
+    audited: IntArray | None = None  # (n,) labels that a person has verified; codes as in Problem
 
     def fingerprint(self) -> str:
         """A short text that differs when a run is resumed with other data."""
@@ -53,6 +55,8 @@ class TrainingData:
         digest.update("\n".join((*self.class_names, *self.ids.tolist())).encode())
         if self.weights is not None:
             digest.update(self.weights.tobytes())
+        if self.audited is not None:
+            digest.update(self.audited.tobytes())
         if isinstance(self.samples, ResidentSamples):
             digest.update(self.samples.inputs.cpu().numpy().data)
         shape = " x ".join(str(side) for side in self.samples.shape)
@@ -110,6 +114,35 @@ def training_data(
         encoded = encode_labels(y, classes=classes, missing_label=missing_label, parameter="y")
         check_same_length("X", len(samples), "y", len(encoded.codes))
     return _encoded_data(samples, encoded, column_names(X))
+
+
+def audited_codes(audited: Any, data: TrainingData) -> IntArray | None:
+    """Encode labels that a person has verified.
+
+    Parameters
+    ----------
+    audited : mapping of int to label, or None
+        Verified labels by row, None where no class fits.
+    data : TrainingData
+        The data that they are about.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or None
+        Codes of the classes; -1 where nobody has verified the label, -2 where no class fits.
+    """
+    if audited is None:
+        return None
+    if not isinstance(audited, Mapping) or not audited:
+        raise must_be("audited", "a mapping from row to label with at least one entry", audited)
+    code_of = {value: code for code, value in enumerate(data.class_values.tolist())} | {None: NO_CLASS}
+    codes = np.full(len(data.labels), MISSING, dtype=np.int64)
+    for row, label in audited.items():
+        check_integer(row, "audited", minimum=0, maximum=len(codes) - 1)
+        if (code := code_of.get(label)) is None:
+            raise must_be("audited", f"labels among the {len(data.class_values)} classes of the data", label)
+        codes[row] = code
+    return codes
 
 
 def unlabeled_samples(

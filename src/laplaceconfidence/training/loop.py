@@ -88,6 +88,7 @@ class Loop:
             batch_size=settings.batch_size,
             seed=settings.seed,
             sample_shape=task.samples.shape,
+            audited=None if task.audited is None else task.audited[task.train_rows].to(task.device),
         )
         self._optimization = Optimization(task.networks, settings, task.device, task.team)
         self._guards = Guards(task.class_names)
@@ -132,7 +133,7 @@ class Loop:
             phase = phases[progress.phase]
             if progress.plan is None:
                 progress.begin_phase(phase, self._make_plan(phase))
-                self._renew(phase.fresh)
+                self._renew(phase)
             assert progress.plan is not None
             learning_rate = self._train(phases, progress.plan)
             if progress.target_counts is not None:
@@ -153,25 +154,28 @@ class Loop:
         }
         seed = derived_seed(self.settings.seed, "plan", progress.round, progress.phase)
         inputs = partial(task.inputs, task.train_rows, self.settings)
-        evidence = Evidence(observed, self._train_labels, self.problem, progress.round, seed, inputs)
+        evidence = Evidence(
+            observed, self._train_labels, self.problem, progress.round, seed, inputs, task.modules
+        )
 
         def planned() -> dict[str, Any]:
             with stage("plan"):
                 plan = self.method.plan(phase, evidence, progress.state)
             self._guards.check_plan(plan, progress.round)
-            return {"plan": plan.as_dict(), "state": progress.state}
+            return {"plan": plan.as_dict(), "state": progress.state, "modules": task.weights_of_modules()}
 
         result = task.team.on_first(planned, task.device)
         progress.state = self._on_device(result["state"])
+        task.load_modules(result["modules"])
         return Plan(**result["plan"]).to(task.device)
 
-    def _renew(self, networks: tuple[int, ...]) -> None:
-        for network in networks:
+    def _renew(self, phase: Phase) -> None:
+        for network in phase.fresh:
             seed = derived_seed(
                 self.settings.seed, "network", network, self.progress.round, self.progress.phase
             )
             fresh = self.task.rebuild(network, seed)
-            self.task.networks[network].module.load_state_dict(fresh.state_dict())
+            self.task.networks[network].module.load_from(fresh, phase.fresh_parts)
             self._optimization.restart(network)
 
     def _train(self, phases: Sequence[Phase], plan: Plan) -> float:
@@ -354,6 +358,7 @@ class Loop:
             self._folder.save_checkpoint(
                 {
                     "networks": [network.module.state_dict() for network in self.task.networks],
+                    "modules": self.task.weights_of_modules(),
                     "optimization": self._optimization.state_dict(),
                     "reported": sorted(self._guards.reported),
                     "progress": progress,
@@ -369,6 +374,7 @@ class Loop:
         if content is None:
             return
         self._load_weights(content["networks"])
+        self.task.load_modules(content["modules"])
         self._optimization.load_state_dict(content["optimization"])
         self._guards.reported = set(content["reported"])
         self.progress = TrainingProgress.from_dict(content["progress"], self.task.device, team)

@@ -42,3 +42,15 @@ def refurbish(labels: Tensor, confidence: Tensor, pseudo_labels: Tensor) -> Tens
     weight = torch.where(labels >= 0, confidence, 0.0).unsqueeze(1)  # (batch, 1)
     given = functional.one_hot(labels.clamp_min(0), pseudo_labels.shape[1])
     return weight * given + (1 - weight) * pseudo_labels
+
+
+def contrastive_losses(similarities: Tensor, positives: Tensor, allowed: Tensor) -> Tensor:
+    """For each row, -mean over its positive columns of log p, where p is the softmax over allowed columns.
+
+    Similarities are divided by their temperature before. ``positives`` and ``allowed`` are of the same shape
+    (n, m), boolean. A row without a positive column that is allowed has the loss 0.
+    """
+    log_p = similarities.masked_fill(~allowed, torch.finfo(similarities.dtype).min / 2).log_softmax(dim=1)
+    positives = positives & allowed
+    total = log_p.masked_fill(~positives, 0).sum(dim=1)
+    return -total / positives.sum(dim=1).clamp_min(1)

@@ -90,6 +90,7 @@ def steps(
             batches=parts,
             generator=generator,
             team=team,
+            modules=task.modules,
         )
 
 

@@ -79,7 +79,7 @@ class TrainingPreset(PresetTable):
 
     network: str | None = None
     rounds: int | _Auto | None = None
-    strong: str | StrongSettings | None = None
+    strong: str | StrongSettings | tuple[str | StrongSettings, ...] | None = None
     weak: str | WeakSettings | None = None
     validation_fraction: float | None = None
     batch_size: int | _Auto | None = None
@@ -118,15 +118,21 @@ class TrainingPreset(PresetTable):
         for name in ("learning_rate_warmup", "clip_gradients", "weight_average", "class_weight"):
             if given.get(name) == "none":
                 given[name] = None
-        for name in ("weak", "strong"):
-            view = getattr(self, name)
-            if isinstance(view, _ViewSettings) and view.mask is not None:
-                given[name] = MaskFeatures(view.mask)
-            elif isinstance(view, WeakSettings):
-                given[name] = WeakAugment(padding=view.padding, flip=view.flip)
-            elif isinstance(view, StrongSettings):
-                given[name] = RandAugment(view.n_operations, Cutout() if view.cutout else None)
+        for name in given.keys() & {"weak", "strong"}:
+            view = given[name]
+            given[name] = tuple(map(_built, view)) if isinstance(view, tuple) else _built(view)
         return given
+
+
+def _built(view: Any) -> Any:
+    """A view as ``RobustClassifier`` takes it: names stay as they are."""
+    if isinstance(view, _ViewSettings) and view.mask is not None:
+        return MaskFeatures(view.mask)
+    if isinstance(view, WeakSettings):
+        return WeakAugment(padding=view.padding, flip=view.flip)
+    if isinstance(view, StrongSettings):
+        return RandAugment(view.n_operations, Cutout() if view.cutout else None)
+    return view
 
 
 class Preset(PresetTable):

@@ -43,7 +43,7 @@ def final_results(loop: Loop) -> Results:
     seen = {network: task.observe(network, loop.settings, rows) for network in method.predictors}
     seed = derived_seed(loop.settings.seed, "final")
     inputs = partial(task.inputs, rows, loop.settings)
-    evidence = Evidence(seen, task.labels, loop.problem, loop.settings.rounds, seed, inputs)
+    evidence = Evidence(seen, task.labels, loop.problem, loop.settings.rounds, seed, inputs, task.modules)
 
     probabilities = task.combined([one.probabilities for one in seen.values()])
     held_out = task.validation_rows.numpy()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any
 
@@ -12,14 +12,13 @@ import torch
 from torch import nn
 
 from laplaceconfidence.exceptions import TrainingWarning
-from laplaceconfidence.training.augment.protocol import Augmentation
 from laplaceconfidence.training.automatic_settings import automatic_preset, warn_if_large_for_cpu
 from laplaceconfidence.training.inputs import ImageSize, TrainingData
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.registry import build_method
 from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.presets import load_preset
-from laplaceconfidence.training.sample_views import default_weak
+from laplaceconfidence.training.sample_views import View, default_weak
 from laplaceconfidence.training.sample_weights import ClassWeight
 from laplaceconfidence.training.settings import TrainingSettings, fast_precision
 from laplaceconfidence.validation import check_real
@@ -51,8 +50,8 @@ class RunSettings:
 
     network: NetworkSpec
     method: Method
-    weak: str | Augmentation
-    strong: str | Augmentation
+    weak: View
+    strong: View | Sequence[View]
     feature_layer: str | None
     class_weight: ClassWeight
     validation_fraction: float

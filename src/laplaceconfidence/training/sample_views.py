@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +14,9 @@ from laplaceconfidence.training.augment.weak import WeakAugment
 from laplaceconfidence.validation import check_choice, check_real, must_be
 
 _SMALLEST_DEVIATION = 1e-6
+
+View = str | Augmentation
+"""A view of samples, by name or as a callable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class SampleViews:
     """How inputs are augmented and normalized. Shapes: images (b, c, h, w), feature vectors (b, d)."""
 
     weak: Augmentation
-    strong: Augmentation  # the weak view included
+    strong: tuple[Augmentation, ...]  # one or more, the weak view included in each
     mean: Tensor  # broadcasts against a batch of inputs
     deviation: Tensor
     channels_last: bool = False
@@ -68,13 +71,15 @@ def normalized(inputs: Tensor, mean: Tensor, deviation: Tensor, *, channels_last
 
 
 def build_augmentations(
-    weak: str | Augmentation, strong: str | Augmentation, input_shape: tuple[int, ...]
-) -> tuple[Augmentation, Augmentation]:
-    """The weak view and the strong one (weak, then ``strong``) for samples of a shape."""
-    if len(input_shape) == 1:
-        return _feature_augmentations(weak, strong)
+    weak: View, strong: View | Sequence[View], input_shape: tuple[int, ...]
+) -> tuple[Augmentation, tuple[Augmentation, ...]]:
+    """The weak view and the strong ones (weak, then one of ``strong``) for samples of a shape."""
+    several = strong if isinstance(strong, (list, tuple)) else (strong,)
+    if not several:
+        raise must_be("strong", "at least one view", strong)
     first = _weak_view(weak)
-    return first, Chain((first, build_strong(strong)))
+    build = _strong_features if len(input_shape) == 1 else build_strong
+    return first, tuple(Chain((first, build(one))) for one in several)
 
 
 def default_weak(input_shape: tuple[int, ...]) -> str | Augmentation:
@@ -92,16 +97,13 @@ def _weak_view(weak: str | Augmentation) -> Augmentation:
     return Unchanged()
 
 
-def _feature_augmentations(
-    weak: str | Augmentation, strong: str | Augmentation
-) -> tuple[Augmentation, Augmentation]:
-    first = _weak_view(weak)
+def _strong_features(strong: View) -> Augmentation:
     if callable(strong):
-        return first, Chain((first, strong))
+        return strong
     if strong not in FEATURE_VIEWS:
         rule = f"one of {', '.join(map(repr, FEATURE_VIEWS))} for feature vectors, or a callable"
         raise must_be("strong", rule, strong, "Images are given as (n, height, width, channels).")
-    return first, Chain((first, FEATURE_VIEWS[strong]()))
+    return FEATURE_VIEWS[strong]()
 
 
 def input_statistics(inputs: Tensor) -> tuple[Tensor, Tensor]:

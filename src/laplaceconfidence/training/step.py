@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from laplaceconfidence.training.distributed import Team
 from laplaceconfidence.training.methods.interface import Phase, Plan, Problem, State
@@ -57,9 +58,13 @@ class Batch:
         """A weakly augmented view."""
         return self.views.normalized(self._own(self.views.weak(self.inputs, self.generator)))
 
-    def strong(self) -> Tensor:
-        """A strongly augmented view (which begins with a weak one)."""
-        return self.views.normalized(self._own(self.views.strong(self.inputs, self.generator)))
+    def strong(self, number: int = 0) -> Tensor:
+        """A strongly augmented view (which begins with a weak one).
+
+        Where the run has several strong views, ``number`` says which; the last one stands for all after it.
+        """
+        augmentation = self.views.strong[min(number, len(self.views.strong) - 1)]
+        return self.views.normalized(self._own(augmentation(self.inputs, self.generator)))
 
     def _own(self, values: Tensor) -> Tensor:
         return self.team.own_rows(values) if self.whole else values
@@ -91,6 +96,8 @@ class Step:
         On the CPU; draws the same numbers in every process.
     team : Team
         The processes that train together.
+    modules : mapping of str to torch.nn.Module
+        The method's own modules, the same in every process.
     measures : dict of str to Tensor
         Scalars for the history; see ``measure``.
     notes : dict of str to Tensor
@@ -109,6 +116,7 @@ class Step:
     batches: dict[str, Batch]
     generator: torch.Generator
     team: Team
+    modules: Mapping[str, nn.Module] = field(default_factory=dict)
     measures: dict[str, Tensor] = field(default_factory=dict)
     notes: dict[str, Tensor] = field(default_factory=dict)
     target_counts: Tensor | None = None

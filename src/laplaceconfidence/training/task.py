@@ -64,6 +64,8 @@ class TrainingTask:
     test: TestSet | None = None
     further_tests: Mapping[str, TestSet] = field(default_factory=dict)  # by name
     sums_logits: bool = False  # how several networks predict; see Method
+    modules: Mapping[str, nn.Module] = field(default_factory=dict)  # the method's own
+    audited: Tensor | None = None  # (n,) codes of labels that a person has verified; see Problem
 
     def observe(
         self,
@@ -74,7 +76,7 @@ class TrainingTask:
         *,
         averaged: bool = True,
     ) -> NetworkEvidence:
-        """Penultimate features and class probabilities of one network, in the order of ``rows``.
+        """Features, class probabilities and outputs of heads of one network, in the order of ``rows``.
 
         Eval mode, no augmentation; every process computes its share. The samples are the training samples
         unless others are given. Averaged weights are used if they are kept and ``averaged`` is true.
@@ -89,6 +91,7 @@ class TrainingTask:
         batches = torch.split(team.own_rows(rows), settings.eval_batch_size)
         features: list[Tensor] = []
         probabilities: list[Tensor] = []
+        heads: dict[str, list[Tensor]] = {name: [] for name in observed.module.heads}
         with (
             stage("features", total=len(rows)) as advance,
             torch.no_grad(),
@@ -99,9 +102,21 @@ class TrainingTask:
                 outputs = observed.outputs(self.views.normalized(inputs))
                 features.append(outputs.features)
                 probabilities.append(outputs.logits.softmax(dim=1))
+                for name, output in outputs.heads.items():
+                    heads[name].append(output.float())
                 advance(len(inputs))
         observed.train(was_training)
-        return NetworkEvidence(_gathered(features, team), _gathered(probabilities, team))
+        of_heads = {name: _gathered(parts, team) for name, parts in heads.items()}
+        return NetworkEvidence(_gathered(features, team), _gathered(probabilities, team), of_heads)
+
+    def weights_of_modules(self) -> dict[str, dict[str, Tensor]]:
+        """The states of the method's own modules."""
+        return {name: module.state_dict() for name, module in self.modules.items()}
+
+    def load_modules(self, weights: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """Give the method's own modules the states that ``weights_of_modules`` gave."""
+        for name, module in self.modules.items():
+            module.load_state_dict(weights[name])
 
     def inputs(self, rows: Tensor, settings: TrainingSettings) -> FloatArray:
         """Training samples as they were given, read in this process."""
@@ -160,6 +175,7 @@ def build_task(
             raise must_be("test", rule, tested.samples.shape)
     train_rows, validation_rows = split_validation(data.labels, run.validation_fraction, settings.seed)
     augmentations = build_augmentations(run.weak, run.strong, data.samples.shape)
+    _check_audited(data, run.method)
     mean, deviation = _statistics(data.samples, train_rows, settings.seed)
     views = SampleViews(*augmentations, mean.to(device), deviation.to(device), settings.channels_last)
     build = _module_builder(data, run.method, run.network, run.feature_layer)
@@ -187,7 +203,23 @@ def build_task(
         test=test,
         further_tests=further_tests,
         sums_logits=run.method.sums_logits,
+        modules=_method_modules(run.method, len(data.class_names), settings.seed, device),
+        audited=None if data.audited is None else torch.from_numpy(data.audited),
     )
+
+
+def _check_audited(data: TrainingData, method: Method) -> None:
+    if data.audited is not None and not method.takes_audited:
+        rule = f"left out for the method {type(method).__name__}, which does not use verified labels"
+        advice = "To train on them, put them in place of the given labels."
+        raise must_be("audited", rule, f"{int((data.audited != MISSING).sum())} labels", advice)
+
+
+def _method_modules(method: Method, n_classes: int, seed: int, device: torch.device) -> dict[str, nn.Module]:
+    """The method's own modules, with weights from the seed."""
+    with torch.random.fork_rng():
+        torch.manual_seed(derived_seed(seed, "modules"))
+        return {name: module.to(device) for name, module in method.modules(n_classes).items()}
 
 
 def _module_builder(

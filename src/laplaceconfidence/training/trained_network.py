@@ -14,6 +14,10 @@ from laplaceconfidence.training.distributed import Team
 from laplaceconfidence.training.networks.penultimate import PenultimateFeatures
 from laplaceconfidence.training.networks.registry import NetworkSpec, Shape, build_network
 from laplaceconfidence.training.weight_average import WeightAverage
+from laplaceconfidence.validation import must_be
+
+CLASSIFIER = "classifier"
+"""Name of the layer that takes the penultimate features, among the parts of a network."""
 
 
 class Outputs(NamedTuple):
@@ -33,6 +37,24 @@ class HeadedNetwork(nn.Module):
         self.heads = nn.ModuleDict()
         # Entered and never left: the features are recorded as long as the network exists.
         self._penultimate = PenultimateFeatures(backbone, feature_layer).__enter__()
+
+    def load_from(self, other: HeadedNetwork, parts: Sequence[str] = ()) -> None:
+        """Take over the weights of a network of the same kind: of some parts, or all of them.
+
+        A part is the name of a head, or "classifier", the layer that takes the penultimate features.
+        """
+        if not parts:
+            self.load_state_dict(other.state_dict())
+        for name in parts:
+            self._part(name).load_state_dict(other._part(name).state_dict())
+
+    def _part(self, name: str) -> nn.Module:
+        if name == CLASSIFIER:
+            return self._penultimate.layer
+        if name not in self.heads:
+            there = ", ".join(map(repr, (CLASSIFIER, *self.heads)))
+            raise must_be("fresh_parts", f"names of parts of the network: {there}", name)
+        return self.heads[name]
 
     def plain_backbone(self) -> nn.Module:
         """A copy of the network alone, which records no features."""

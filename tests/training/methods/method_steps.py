@@ -1,5 +1,6 @@
 """One step with linear networks, for comparing losses with formulas that are written out."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,20 +18,25 @@ C = 3
 
 
 class LinearNetwork:
-    """Stands in for a network: one matrix, the inputs as features."""
+    """Stands in for a network: one matrix, the inputs as features, and one head."""
 
     def __init__(self, seed: int) -> None:
-        self.weight = torch.randn(4, C, generator=torch.Generator().manual_seed(seed), requires_grad=True)
+        generator = torch.Generator().manual_seed(seed)
+        self.weight = torch.randn(4, C, generator=generator, requires_grad=True)
+        self.projection = torch.randn(4, 128, generator=generator, requires_grad=True)
 
     def __call__(self, inputs: Tensor) -> Tensor:
         return inputs @ self.weight
 
     def outputs(self, inputs: Tensor) -> Outputs:
-        return Outputs(self(inputs), inputs, {})
+        return Outputs(self(inputs), inputs, {"projection": inputs @ self.projection})
+
+    def evaluating(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 def batch_of(index: Tensor, X: Tensor, labels: Tensor, strong: Augmentation) -> Batch:
-    views = SampleViews(Unchanged(), strong, torch.zeros(1, 4), torch.ones(1, 4))
+    views = SampleViews(Unchanged(), (strong,), torch.zeros(1, 4), torch.ones(1, 4))
     generator = torch.Generator().manual_seed(0)
     return Batch(index, labels[index], X[index], views, generator, Team(), whole=True, weight=1.0)
 
@@ -52,7 +58,9 @@ def step_of(
         name: batch_of(torch.tensor(index), X, labels, strong or Unchanged())
         for name, index in batches.items()
     }
-    usual = {"round": 5, "progress": 5.5, "state": method.initial_state(problem)}
+    usual: dict[str, Any] = {"round": 5, "progress": 5.5}
+    if "state" not in more:
+        usual["state"] = method.initial_state(problem)
     return Step(
         phase=phase,
         plan=plan,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from laplaceconfidence.training.augment.randaugment import RandAugment
 from laplaceconfidence.training.methods.overview import (
     as_written,
     describe_method,
@@ -85,6 +86,14 @@ def test_the_cost_is_that_of_the_passes_of_a_round(name: str, monkeypatch: pytes
         share = sum(phase["labeled_share"] for phase in phases) / 2
         stated = 2 + (stated - 2) * share / 0.5
         assert made == pytest.approx(stated, rel=0.1)  # a last batch of odd size counts in full
+    elif name == "topofilter":  # stated for all labels and five rounds per selection; here it is one
+        assert made == pytest.approx(3 * phases[0]["kept_share"] + 5 * (stated - 3))
+    elif name == "moit_plus":  # stated for the rounds of MOIT; fine-tuning is one view and a prediction
+        assert made == pytest.approx(4 * phases[0]["clean_share"])
+    elif name == "ngc":  # stated for all samples; the two mixed views are of those that are selected
+        assert made == pytest.approx(stated - 6 * (1 - phases[0]["kept_share"]))
+    elif name == "laplacenet":  # stated for 16% of labeled samples in every batch; here there are no others
+        assert made - 1 == pytest.approx((stated - 1) * (1 - 0.16))
     else:
         assert made == pytest.approx(stated)
 
@@ -102,3 +111,7 @@ def test_values_are_written_as_the_command_line_takes_them() -> None:
     assert as_written(None) == "(not set)"
     written = settings_as_written({"a": True, "b": (100, 250), "c": 25.0, "d": "adam"}, "method.")
     assert written == "method.a=true, method.b=[100, 250], method.c=25, method.d=adam"
+    views = ("augmix", {"n_operations": 2, "cutout": False})
+    assert as_written(views) == '["augmix", {n_operations = 2, cutout = false}]'
+    preset = load_preset("digits", [f"strong={as_written(views)}"]).parameters()
+    assert preset["strong"] == ("augmix", RandAugment(2, None))

@@ -98,7 +98,7 @@ def verified_labels(
     n_audited = n_empty = n_left_out = 0
     for path in tables:
         table = read_verified(path, dataset)
-        _tell_left_out(table, "verified label", f" in {path}")
+        tell_left_out(table, "verified label", f" in {path}")
         n_empty += table.n_empty
         n_audited += len(table.labels)
         n_left_out += len(table.unknown) + len(table.relabeled)
@@ -142,7 +142,7 @@ def _decisions(dataset: NoisyDataset, folder: Path, id_column: str | None) -> Ve
     )
     if is_most(n_settled - n_used, n_settled):
         raise _other_data(folder, matched, without_class, len(outcome.labels))
-    _tell_left_out(matched, "decision", "")
+    tell_left_out(matched, "decision", "")
     if without_class:
         lost = outcome.labels[without_class[0]]
         notices().print(
@@ -203,7 +203,8 @@ def _other_data(
     )
 
 
-def _tell_left_out(table: VerifiedTable, what: str, where: str) -> None:
+def tell_left_out(table: VerifiedTable, what: str, where: str) -> None:
+    """Print which verified labels are not used, and why."""
     for ids, why in (
         (table.unknown, "their samples are not in this data"),
         (table.relabeled, "the data has another label now than the one that was looked at"),

@@ -170,6 +170,16 @@ def train(
     methods: Annotated[
         bool, _listing("--methods", _show_methods, METHOD, "List the training methods and their settings.")
     ] = False,
+    audited: Annotated[
+        Path | None,
+        word(
+            METHOD,
+            "Labels that a person has verified: a table (.csv, .tsv, .parquet) with the columns id and "
+            "verified_label, such as the one from audit --sample-for-review filled in. For methods that "
+            "learn from them besides the given labels, such as mentornet with method.variant=learned.",
+            metavar="FILE",
+        ),
+    ] = None,
     network: Annotated[
         str | None,
         word(
@@ -249,6 +259,7 @@ def train(
             preset=preset,
             changes=tuple(set_ or ()),
             method=method,
+            audited=audited,
             settings={name: value for name, value in settings.items() if value is not None},
             read_options=read_options(
                 label=label,

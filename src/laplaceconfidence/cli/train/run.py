@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from laplaceconfidence.auditing.verified_tables import VerifiedTable, read_verified
+from laplaceconfidence.cli.audit.verified import tell_left_out
 from laplaceconfidence.cli.console import notices
 from laplaceconfidence.cli.sources import features_line, stem_of
 from laplaceconfidence.cli.train.data import (
@@ -52,6 +54,7 @@ class TrainingRequest:
     preset: str | None = None
     changes: tuple[str, ...] = ()  # "key=value"
     method: str | None = None
+    audited: Path | None = None  # a table of verified labels
     settings: Mapping[str, Any] = field(default_factory=dict)  # shared settings that have their own options
     read_options: Mapping[str, Any] = field(default_factory=dict)
     tests: tuple[str, ...] = ()
@@ -104,6 +107,7 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
                 )
                 request = replace(request, image_size=image_size)
                 preset = request.load_preset(name)
+            audited = None if request.audited is None else read_verified(request.audited, dataset)
             data = prepare(dataset, _wanted(request, preset))
             if team.is_first and request.overwrite:
                 remove_run(folder)
@@ -118,6 +122,7 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
                 data.train,
                 test=None if first is None else data.tests[first],
                 further_tests={test: data.tests[test] for test in further},
+                audited=None if audited is None else _by_row(audited, data.train, request.audited),
                 listeners=[run.after_round],
             )
         if team.is_first:
@@ -199,6 +204,7 @@ class _Run:
                 "feature_columns": None if self.trains_on_images else self.data.train.feature_columns,
                 "preset": self.preset_name,
                 "preset_settings": self.preset.model_dump(mode="json", exclude_none=True),
+                "audited": None if request.audited is None else full_path(str(request.audited)),
                 "tests": [full_path(test) for test in request.tests] or list(self.data.tests),
                 "image_size": _image_size(request, self.preset),
                 "n_skipped_images": len(skipped),
@@ -257,6 +263,13 @@ def _wanted(request: TrainingRequest, preset: Preset) -> TrainingSource:
         n_workers=request.n_workers,
         seed=0 if random_state is None else random_state,
     )
+
+
+def _by_row(audited: VerifiedTable, train: NoisyDataset, path: Path | None) -> dict[int, Any]:
+    """Verified labels by the row of their sample, without those of samples that are not trained on."""
+    tell_left_out(audited, "verified label", f" in {path}")
+    rows = {id: row for row, id in enumerate(train.sample_ids.tolist())}
+    return {rows[id]: label for id, label in audited.labels.items() if id in rows}
 
 
 def _image_size(request: TrainingRequest, preset: Preset) -> int | None:

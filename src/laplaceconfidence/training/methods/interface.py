@@ -10,7 +10,8 @@ devices, seeds, checkpoints and processes, and calls five functions of the metho
 - ``after_step(step)``: updates of the method's own state (averaged teachers, learned labels, queues);
 - ``final_confidence(evidence, state)``: at the end, the confidence of each given label.
 
-The state of a method is a dict of tensors, which the loop saves and restores.
+The state of a method is a dict of tensors, which the loop saves and restores, like the modules that a method
+has besides the networks (``modules``).
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ from laplaceconfidence.training.methods.published import MethodFacts, PublishedS
 
 if TYPE_CHECKING:
     from laplaceconfidence.training.step import Step
+
+NO_CLASS = -2
+"""Code of an audited label where the person found that no class fits."""
 
 State = dict[str, Tensor]
 """The state of a method, by name: per-sample tensors, label tables, queues; scalars as 0-d tensors."""
@@ -55,6 +59,9 @@ class Problem:
         Seed of the run.
     sample_shape : tuple of int
         (channels, height, width) or (features,).
+    audited : Tensor of shape (n_samples,) or None
+        Labels that a person has verified, on the training device: -1 where nobody has, -2 (``NO_CLASS``)
+        where no class fits. Only methods with ``takes_audited`` are given them.
     """
 
     labels: Tensor
@@ -63,6 +70,7 @@ class Problem:
     batch_size: int
     seed: int
     sample_shape: tuple[int, ...]
+    audited: Tensor | None = None
 
     @property
     def n_samples(self) -> int:
@@ -86,6 +94,9 @@ class Phase:
         Networks whose outputs on the whole training set are passed to ``plan``.
     fresh : tuple of int, default=()
         Networks that get new random weights once the plan is made.
+    fresh_parts : tuple of str, default=()
+        Parts of these networks that get new weights: names of ``heads``, or "classifier", the layer that
+        takes the penultimate features. By default everything is new.
     learning_rate : float, optional
         Replaces the learning rate of the schedule.
     cost : float, default=1
@@ -98,6 +109,7 @@ class Phase:
     passes: int = 1
     evidence: tuple[int, ...] = ()
     fresh: tuple[int, ...] = ()
+    fresh_parts: tuple[str, ...] = ()
     learning_rate: float | None = None
     cost: float = field(default=1.0, compare=False)
 
@@ -115,10 +127,13 @@ class NetworkEvidence:
         Penultimate features.
     probabilities : ndarray of shape (n_samples, n_classes)
         Class probabilities.
+    heads : mapping of str to ndarray of shape (n_samples, ...)
+        Outputs of the method's own heads, by the names of ``Method.heads``.
     """
 
     features: FloatArray
     probabilities: FloatArray
+    heads: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def losses(self, labels: IntArray) -> FloatArray:
         """Cross-entropy of the given labels, NaN where there is none."""
@@ -145,6 +160,8 @@ class Evidence:
         A seed for this plan and nothing else.
     inputs : callable
         Reads the samples themselves: an array of shape (n_samples, \*sample_shape).
+    modules : mapping of str to torch.nn.Module
+        The method's own modules. ``plan`` may train them: what it changes is saved, and all processes get it.
     """
 
     networks: Mapping[int, NetworkEvidence]
@@ -153,6 +170,7 @@ class Evidence:
     round: int
     seed: int
     inputs: Callable[[], FloatArray]
+    modules: Mapping[str, nn.Module] = field(default_factory=dict)
 
     def mean_probabilities(self) -> FloatArray:
         """Mean class probabilities over the networks, of shape (n_samples, n_classes)."""
@@ -257,6 +275,11 @@ class Method(ABC):
         """The networks that predict, together if there are several (see ``sums_logits``)."""
         return tuple(range(self.n_networks))
 
+    @property
+    def takes_audited(self) -> bool:
+        """Whether the method uses labels that a person has verified, ``problem.audited``."""
+        return False
+
     def heads(self, n_features: int, n_classes: int) -> dict[str, nn.Module]:
         """Modules on top of the penultimate features that every network gets besides its classifier.
 
@@ -264,6 +287,24 @@ class Method(ABC):
         ----------
         n_features : int
             Number of penultimate features.
+        n_classes : int
+            Number of classes.
+
+        Returns
+        -------
+        dict of str to torch.nn.Module
+            By any names but "classifier".
+        """
+        return {}
+
+    def modules(self, n_classes: int) -> dict[str, nn.Module]:
+        """Modules of the method's own beside the networks, such as one that learns to weight samples.
+
+        The loop saves and restores them, and all processes have the same. Optimizers of the run do not change
+        them: the method trains them in ``plan``.
+
+        Parameters
+        ----------
         n_classes : int
             Number of classes.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -92,8 +93,15 @@ def as_written(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(as_written, value))}]"
+        return f"[{', '.join(map(_inside, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name} = {_inside(one)}' for name, one in value.items())}}}"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _inside(value: Any) -> str:
+    """A value within a list or a table, where words have quotes."""
+    return json.dumps(value) if isinstance(value, str) else as_written(value)
 
 
 def settings_as_written(settings: Mapping[str, Any], prefix: str = "") -> str:
@@ -115,6 +123,7 @@ NEEDS = (
 
 COST = (
     "Cost: computation of a round relative to cross-entropy, counted in passes (forward 1, training 3); for "
-    "DivideMix and AugDesc if half of the labels are kept."
+    "DivideMix and AugDesc if half of the labels are kept, for other methods that leave samples out if they "
+    "keep all."
 )
 """What lists say about the column of costs."""

@@ -13,13 +13,20 @@ from laplaceconfidence.training.methods.co_teaching import CoTeaching
 from laplaceconfidence.training.methods.co_teaching_plus import CoTeachingPlus
 from laplaceconfidence.training.methods.cross_entropy import CrossEntropy
 from laplaceconfidence.training.methods.curriculum import CurriculumLoss
+from laplaceconfidence.training.methods.d2l import D2L
 from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.laplace import Laplace
+from laplaceconfidence.training.methods.laplacenet import LaplaceNet
 from laplaceconfidence.training.methods.m_correction import MCorrection
+from laplaceconfidence.training.methods.mentornet import MentorNet
 from laplaceconfidence.training.methods.mixup import MixUpTraining
+from laplaceconfidence.training.methods.moit import Moit
+from laplaceconfidence.training.methods.moit_plus import MoitPlus
 from laplaceconfidence.training.methods.ncr import NCR
+from laplaceconfidence.training.methods.ngc import NGC
 from laplaceconfidence.training.methods.pencil import Pencil
+from laplaceconfidence.training.methods.topofilter import TopoFilter
 from laplaceconfidence.validation import did_you_mean, must_be
 
 METHODS: dict[str, type[Method]] = {
@@ -33,6 +40,13 @@ METHODS: dict[str, type[Method]] = {
     "pencil": Pencil,
     "m_correction": MCorrection,
     "curriculum": CurriculumLoss,
+    "topofilter": TopoFilter,
+    "d2l": D2L,
+    "mentornet": MentorNet,
+    "laplacenet": LaplaceNet,
+    "moit": Moit,
+    "moit_plus": MoitPlus,
+    "ngc": NGC,
     "augdesc": AugDesc,
     "ncr": NCR,
 }

@@ -66,12 +66,12 @@ class PenultimateFeatures:
 
     def __init__(self, network: nn.Module, layer: str | None = None) -> None:
         self._network_name = type(network).__name__
-        self._layer = find_feature_layer(network, layer)
+        self.layer = find_feature_layer(network, layer)
         self._handle: RemovableHandle | None = None
         self._captured: Tensor | None = None
 
     def __enter__(self) -> Self:
-        self._handle = self._layer.register_forward_pre_hook(self._capture)
+        self._handle = self.layer.register_forward_pre_hook(self._capture)
         return self
 
     def __exit__(
@@ -89,7 +89,7 @@ class PenultimateFeatures:
         """Features (batch, d) of the last forward pass; gradients flow through them."""
         if self._captured is None:
             raise InvalidInputError(
-                f"The feature layer ({type(self._layer).__name__}) of {self._network_name} was not used in a "
+                f"The feature layer ({type(self.layer).__name__}) of {self._network_name} was not used in a "
                 "forward pass. Run the network first; if it was run, name another layer as 'feature_layer'."
             )
         return self._captured.flatten(1)
