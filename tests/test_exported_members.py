@@ -36,6 +36,7 @@ NEED_TORCH = {
     ),
     *("WeakAugment", "RandAugment", "AutoAugment", "AugMix"),
     *("Callback", "TrainingContext", "EarlyStopping", "LogRounds", "TensorBoardLogger"),
+    *("Stage", "WeightCopy"),
     *("Method", "Phase", "Plan", "Problem", "Step", "Batch", "MethodFacts", "PublishedSettings"),
 }
 FOR_CONTRIBUTORS = ("docs/decisions/", "docs/contributing")

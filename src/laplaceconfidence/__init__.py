@@ -81,6 +81,8 @@ _HOMES = {
     "Phase": "laplaceconfidence.training.methods.interface",
     "Plan": "laplaceconfidence.training.methods.interface",
     "Problem": "laplaceconfidence.training.methods.interface",
+    "Stage": "laplaceconfidence.training.methods.interface",
+    "WeightCopy": "laplaceconfidence.training.methods.interface",
     "MethodFacts": "laplaceconfidence.training.methods.published",
     "PublishedSettings": "laplaceconfidence.training.methods.published",
     "Step": "laplaceconfidence.training.step",
@@ -183,6 +185,8 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.methods.interface import Phase as Phase
     from laplaceconfidence.training.methods.interface import Plan as Plan
     from laplaceconfidence.training.methods.interface import Problem as Problem
+    from laplaceconfidence.training.methods.interface import Stage as Stage
+    from laplaceconfidence.training.methods.interface import WeightCopy as WeightCopy
     from laplaceconfidence.training.methods.laplace import Laplace as Laplace
     from laplaceconfidence.training.methods.m_correction import MCorrection as MCorrection
     from laplaceconfidence.training.methods.mixup import MixUpTraining as MixUpTraining

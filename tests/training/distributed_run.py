@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from laplaceconfidence.exceptions import Interrupted
-from laplaceconfidence.training.methods.interface import Method, Phase
+from laplaceconfidence.training.methods.interface import Method, Phase, Problem, State
 from laplaceconfidence.training.methods.m_correction import MCorrection
 from laplaceconfidence.training.methods.registry import METHODS as REGISTRY
 from laplaceconfidence.training.step import Step
@@ -42,6 +43,34 @@ class RestingHead(Method):
         outputs = step.trained.outputs(step.batch.weak())
         logits = outputs.heads["second"] if step.phase.name == "head" else outputs.logits
         return functional.cross_entropy(logits, step.batch.labels)
+
+
+@dataclass(frozen=True)
+class LearnedLabels(Method):
+    """Label logits with gradients of their own, and two steps of the optimizer per batch."""
+
+    n_networks: ClassVar[int] = 1
+
+    def phases(self, round: int) -> tuple[Phase, ...]:
+        return (Phase("training", trains=(0,)),)
+
+    def initial_state(self, problem: Problem) -> State:
+        return {"label_logits": 5.0 * functional.one_hot(problem.labels, problem.n_classes)}
+
+    def loss(self, step: Step) -> Tensor:
+        rows = step.variable("labels", step.state["label_logits"][step.batch.index])
+        return -(rows.softmax(dim=1) * step.trained(step.batch.weak()).log_softmax(dim=1)).sum(dim=1).mean()
+
+    def losses(self, step: Step) -> Iterator[Tensor]:
+        yield self.loss(step)
+        yield self.loss(step)
+
+    def after_step(self, step: Step) -> None:
+        moved = step.state["label_logits"][step.batch.index] - 100 * step.gradients["labels"]
+        step.write_rows("label_logits", step.batch.index, moved)
+
+
+TOYS = {"head": RestingHead(), "learned labels": LearnedLabels()}
 
 
 def run(method: str | Method, out: Path | None = None) -> Any:
@@ -73,6 +102,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=size)
     results = {method: run(method) for method in METHODS}
-    results |= {"stopped": run("laplace", folder / "run"), "head": run(RestingHead())}
+    results |= {"stopped": run("laplace", folder / "run")}
+    results |= {name: run(toy) for name, toy in TOYS.items()}
     torch.save(results, folder / f"results-{rank}.pt")
     dist.destroy_process_group()

@@ -31,9 +31,9 @@ def of_two_processes(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     return [torch.load(folder / f"results-{rank}.pt", weights_only=True) for rank in range(SIZE)]
 
 
-@pytest.mark.parametrize("method", [*distributed_run.METHODS, "head"])
+@pytest.mark.parametrize("method", [*distributed_run.METHODS, *distributed_run.TOYS])
 def test_two_processes_give_the_curve_of_one(of_two_processes: list[Any], method: str) -> None:
-    one = distributed_run.run(distributed_run.RestingHead() if method == "head" else method)
+    one = distributed_run.run(distributed_run.TOYS.get(method, method))
     two = of_two_processes[0][method]
     for ours, theirs in zip(one["history"], two["history"], strict=True):
         assert ours["test_accuracy"] == pytest.approx(theirs["test_accuracy"], abs=0.01)
@@ -46,7 +46,7 @@ def test_two_processes_give_the_curve_of_one(of_two_processes: list[Any], method
     torch.testing.assert_close(one["networks"], two["networks"], rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("method", [*distributed_run.METHODS, "head"])
+@pytest.mark.parametrize("method", [*distributed_run.METHODS, *distributed_run.TOYS])
 def test_all_processes_end_with_the_same(of_two_processes: list[Any], method: str) -> None:
     first, second = (results[method] for results in of_two_processes)
     torch.testing.assert_close(first["networks"], second["networks"], rtol=0, atol=0)

@@ -21,6 +21,8 @@ class MethodOverview:
         The name that presets and the command line use.
     class_name : str
         Name of its class.
+    title : str
+        What tables call it.
     summary : str
         The first sentence of its documentation.
     description : str
@@ -35,6 +37,7 @@ class MethodOverview:
 
     name: str
     class_name: str
+    title: str
     summary: str
     description: str
     paper: str
@@ -65,6 +68,7 @@ def describe_method(name: str) -> MethodOverview:
     return MethodOverview(
         name=name,
         class_name=kind.__name__,
+        title=(facts and facts.title) or kind.__name__,
         summary=paragraphs[0],
         description=paragraphs[1] if described else "",
         paper=facts.paper if facts else "-",
