@@ -46,6 +46,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "curriculum": {"noise_rate": 0.3, "warmup": 1},
     "augdesc": {"warmup": 1},
     "ncr": {"warmup": 1},
+    "forward_correction": {"estimation_rounds": 1},
 }
 
 

@@ -31,6 +31,7 @@ NEED_TORCH = {
         "CurriculumLoss",
         "AugDesc",
         "NCR",
+        "ForwardCorrection",
         "load_preset",
         "preset_names",
     ),

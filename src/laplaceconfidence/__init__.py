@@ -64,6 +64,7 @@ _HOMES = {
     "CurriculumLoss": "laplaceconfidence.training.methods.curriculum",
     "AugDesc": "laplaceconfidence.training.methods.augdesc",
     "NCR": "laplaceconfidence.training.methods.ncr",
+    "ForwardCorrection": "laplaceconfidence.training.methods.forward_correction",
     "load_preset": "laplaceconfidence.training.presets",
     "preset_names": "laplaceconfidence.training.presets",
     "WeakAugment": "laplaceconfidence.training.augment.weak",
@@ -181,6 +182,7 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.methods.cross_entropy import CrossEntropy as CrossEntropy
     from laplaceconfidence.training.methods.curriculum import CurriculumLoss as CurriculumLoss
     from laplaceconfidence.training.methods.dividemix import DivideMix as DivideMix
+    from laplaceconfidence.training.methods.forward_correction import ForwardCorrection as ForwardCorrection
     from laplaceconfidence.training.methods.interface import Method as Method
     from laplaceconfidence.training.methods.interface import Phase as Phase
     from laplaceconfidence.training.methods.interface import Plan as Plan

@@ -48,7 +48,7 @@ def test_a_method_is_a_frozen_dataclass_with_defaults(name: str) -> None:
 
 @EVERY
 def test_phases_name_networks_that_exist_and_train_each_of_them(name: str) -> None:
-    method = METHODS[name]()
+    method = METHODS[name]().for_rounds(40)
     networks = set(range(method.n_networks))
     trained: set[int] = set()
     for number in range(40):
@@ -59,14 +59,16 @@ def test_phases_name_networks_that_exist_and_train_each_of_them(name: str) -> No
             assert set(phase.trains) | set(phase.evidence) | set(phase.fresh) <= networks
             assert phase.passes >= 1
             trained |= set(phase.trains)
+        assert set(method.predictors_in(number)) <= networks
     assert trained == networks
-    assert set(method.predictors) <= networks
+    assert method.stage(39).counts
 
 
 # Methods that can only select or correct once something has been learned.
 TO_LEARN: dict[str, dict[str, Any]] = {
     "pencil": {"warmup": 7, "correction": 2},
     "curriculum": {"warmup": 5, "noise_rate": 0.2},
+    "forward_correction": {"estimation_rounds": 3},
 }
 
 

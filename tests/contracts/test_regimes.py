@@ -37,6 +37,7 @@ REGIMES: dict[str, list[tuple[str, float, dict[str, Any]]]] = {
     "curriculum": [("symmetric", 0.5, {"warmup": 3})],
     "augdesc": [("symmetric", 0.5, {"warmup": 5, "unlabelled_weight": 25.0})],
     "ncr": [("symmetric", 0.4, {"warmup": 3})],
+    "forward_correction": [("pair", 0.4, {"estimation_rounds": 5})],
 }
 CELLS = [
     pytest.param(name, *regime, id=f"{name}-{number}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -148,11 +149,13 @@ class Loop:
         if (progress.round, progress.phase) == self._end_of_plain_training:
             before = max(progress.round - 1, 0)
             self._keep_features(AFTER_WARM_UP, self.method.predictors_in(before)[0])
-        averaged = self.settings.average_evidence
-        observed = {
-            network: task.observe(network, self.settings, task.train_rows, averaged=averaged)
-            for network in phase.evidence
-        }
+        use_best = phase.best_evidence and self.best_weights is not None
+        averaged = self.settings.average_evidence and not use_best
+        with self._best_weights_in(phase.evidence) if use_best else nullcontext():
+            observed = {
+                network: task.observe(network, self.settings, task.train_rows, averaged=averaged)
+                for network in phase.evidence
+            }
         seed = derived_seed(self.settings.seed, "plan", progress.round, progress.phase)
         inputs = partial(task.inputs, task.train_rows, self.settings)
         evidence = Evidence(observed, self._train_labels, self.problem, progress.round, seed, inputs)
@@ -166,6 +169,20 @@ class Loop:
         result = task.team.on_first(planned, task.device)
         progress.state = self._on_device(result["state"])
         return Plan(**result["plan"]).to(task.device)
+
+    @contextmanager
+    def _best_weights_in(self, networks: Sequence[int]) -> Iterator[None]:
+        """Inside the block, these networks have the weights of the best round so far."""
+        assert self.best_weights is not None
+        modules = {network: self.task.networks[network].module for network in networks}
+        own = {network: _copied(module.state_dict()) for network, module in modules.items()}
+        for network, module in modules.items():
+            module.load_state_dict(self.best_weights[network])
+        try:
+            yield
+        finally:
+            for network, module in modules.items():
+                module.load_state_dict(own[network])
 
     def _renew(self, networks: tuple[int, ...]) -> None:
         for network in networks:
@@ -283,10 +300,12 @@ class Loop:
         current = self.method.stage(progress.round)
         if not current.counts:
             record["counts"] = False
+        if 0 < progress.round == current.first_round and not self.method.stage(progress.round - 1).counts:
+            progress.best = self.best_weights = None
         if len(task.validation_rows):
             accuracy = self._accuracy(task.validation_rows, task.labels[task.validation_rows.numpy()])
             record["validation_accuracy"] = accuracy
-            if current.counts and progress.choose(accuracy, len(task.validation_rows)):
+            if progress.choose(accuracy, len(task.validation_rows)):
                 self.best_weights = [_copied(state) for state in self._optimization.weights_for_predictions()]
                 self._best_is_saved = False
         if task.test is not None:

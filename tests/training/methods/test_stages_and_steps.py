@@ -14,7 +14,16 @@ from torch.nn import functional
 
 from laplaceconfidence.exceptions import Interrupted, InvalidInputError
 from laplaceconfidence.training.callbacks import Callback, TrainingContext
-from laplaceconfidence.training.methods.interface import Method, Phase, Problem, Stage, State, WeightCopy
+from laplaceconfidence.training.methods.interface import (
+    Evidence,
+    Method,
+    Phase,
+    Plan,
+    Problem,
+    Stage,
+    State,
+    WeightCopy,
+)
 from laplaceconfidence.training.step import Step
 from small_runs import noisy_digits, plain_mlp, quick, weights
 
@@ -192,6 +201,47 @@ def test_a_network_can_take_the_best_weights_so_far(tmp_path: Path, interrupted:
     best, mentor, present = seen.rounds[0][0], seen.rounds[-1][1], seen.rounds[-1][0]
     assert all(torch.equal(best[name], mentor[name]) for name in best)
     assert not any(torch.equal(best[name], present[name]) for name in best)
+
+
+class EvidenceOfTheBest(Mentored):
+    seen: ClassVar[dict[int, Any]] = {}
+
+    def phases(self, round: int) -> tuple[Phase, ...]:
+        (phase,) = super().phases(round)
+        return (replace(phase, copies=(), evidence=(0,), best_evidence=round == 2),)
+
+    def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
+        self.seen[evidence.round] = evidence.networks[0].probabilities
+        return super().plan(phase, evidence, state)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_evidence_can_be_that_of_the_best_round() -> None:
+    X, y, _ = noisy_digits(200, rate=0.1)
+    method = EvidenceOfTheBest()
+    run = quick(method=method, network=plain_mlp).fit(X, y)
+    assert run.summary_["chosen_round"] == 1
+    np.testing.assert_array_equal(method.seen[2], method.seen[1])  # after the first round
+    quick(method=method, network=plain_mlp, validation_fraction=0).fit(X, y)
+    assert not np.allclose(method.seen[2], method.seen[1])
+
+
+@dataclass(frozen=True)
+class LaterStages(TwoStages):
+    """The networks of the first stage are much better than those of the second one."""
+
+    def phases(self, round: int) -> tuple[Phase, ...]:
+        (phase,) = super().phases(round)
+        return (replace(phase, learning_rate=0.01 if round < 2 else 1e-6),)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_best_round_of_a_stage_that_does_not_count_is_forgotten() -> None:
+    X, y, _ = noisy_digits(200, rate=0.1)
+    run = quick(method=LaterStages(), rounds=4, batch_size=4).fit(X, y)
+    accuracies = [record["validation_accuracy"] for record in run.history_]
+    assert max(accuracies[:2]) > max(accuracies[2:]) + 0.3
+    assert run.summary_["chosen_round"] in (3, 4)
 
 
 def test_without_held_out_labels_the_best_weights_are_the_present_ones() -> None:

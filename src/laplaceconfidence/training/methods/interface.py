@@ -85,8 +85,9 @@ class Stage:
     predictors : tuple of int, optional
         The networks that predict; by default the ``predictors`` of the method.
     counts : bool, default=True
-        Whether a round of the stage may be chosen. The others are left out of the best and the last rounds
-        in the summary, too.
+        Whether the networks of the stage may be kept in the end. Its rounds are otherwise left out of the
+        best and the last rounds in the summary, too, and the best round so far is forgotten after the first
+        round of the next stage.
     """
 
     first_round: int = 0
@@ -129,6 +130,8 @@ class Phase:
         Passes over the first stream of the plan.
     evidence : tuple of int, default=()
         Networks whose outputs on the whole training set are passed to ``plan``.
+    best_evidence : bool, default=False
+        Whether these are the outputs of the best round so far, by held-out labels, if any are held out.
     fresh : tuple of int, default=()
         Networks that get new random weights once the plan is made.
     copies : tuple of WeightCopy, default=()
@@ -146,6 +149,7 @@ class Phase:
     trains: tuple[int, ...]
     passes: int = 1
     evidence: tuple[int, ...] = ()
+    best_evidence: bool = False
     fresh: tuple[int, ...] = ()
     copies: tuple[WeightCopy, ...] = ()
     learning_rate: float | None = None

@@ -14,6 +14,7 @@ from laplaceconfidence.training.methods.co_teaching_plus import CoTeachingPlus
 from laplaceconfidence.training.methods.cross_entropy import CrossEntropy
 from laplaceconfidence.training.methods.curriculum import CurriculumLoss
 from laplaceconfidence.training.methods.dividemix import DivideMix
+from laplaceconfidence.training.methods.forward_correction import ForwardCorrection
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.laplace import Laplace
 from laplaceconfidence.training.methods.m_correction import MCorrection
@@ -35,6 +36,7 @@ METHODS: dict[str, type[Method]] = {
     "curriculum": CurriculumLoss,
     "augdesc": AugDesc,
     "ncr": NCR,
+    "forward_correction": ForwardCorrection,
 }
 """Every training method by the name that presets and the command line use."""
 
