@@ -64,6 +64,9 @@ _HOMES = {
     "CurriculumLoss": "laplaceconfidence.training.methods.curriculum",
     "AugDesc": "laplaceconfidence.training.methods.augdesc",
     "NCR": "laplaceconfidence.training.methods.ncr",
+    "INCV": "laplaceconfidence.training.methods.incv",
+    "SELFIE": "laplaceconfidence.training.methods.selfie",
+    "ITLM": "laplaceconfidence.training.methods.itlm",
     "ForwardCorrection": "laplaceconfidence.training.methods.forward_correction",
     "load_preset": "laplaceconfidence.training.presets",
     "preset_names": "laplaceconfidence.training.presets",
@@ -183,12 +186,14 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.methods.curriculum import CurriculumLoss as CurriculumLoss
     from laplaceconfidence.training.methods.dividemix import DivideMix as DivideMix
     from laplaceconfidence.training.methods.forward_correction import ForwardCorrection as ForwardCorrection
+    from laplaceconfidence.training.methods.incv import INCV as INCV
     from laplaceconfidence.training.methods.interface import Method as Method
     from laplaceconfidence.training.methods.interface import Phase as Phase
     from laplaceconfidence.training.methods.interface import Plan as Plan
     from laplaceconfidence.training.methods.interface import Problem as Problem
     from laplaceconfidence.training.methods.interface import Stage as Stage
     from laplaceconfidence.training.methods.interface import WeightCopy as WeightCopy
+    from laplaceconfidence.training.methods.itlm import ITLM as ITLM
     from laplaceconfidence.training.methods.laplace import Laplace as Laplace
     from laplaceconfidence.training.methods.m_correction import MCorrection as MCorrection
     from laplaceconfidence.training.methods.mixup import MixUpTraining as MixUpTraining
@@ -196,6 +201,7 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.methods.pencil import Pencil as Pencil
     from laplaceconfidence.training.methods.published import MethodFacts as MethodFacts
     from laplaceconfidence.training.methods.published import PublishedSettings as PublishedSettings
+    from laplaceconfidence.training.methods.selfie import SELFIE as SELFIE
     from laplaceconfidence.training.presets import load_preset as load_preset
     from laplaceconfidence.training.presets import preset_names as preset_names
     from laplaceconfidence.training.step import Batch as Batch

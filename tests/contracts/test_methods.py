@@ -69,6 +69,9 @@ TO_LEARN: dict[str, dict[str, Any]] = {
     "pencil": {"warmup": 7, "correction": 2},
     "curriculum": {"warmup": 5, "noise_rate": 0.2},
     "forward_correction": {"estimation_rounds": 3},
+    "itlm": {"kept_share": 0.8, "training_rounds": 4},
+    "selfie": {"noise_rate": 0.2, "training_rounds": 2},
+    "incv": {"selection_rounds": 3, "ramp": 10},
 }
 
 

@@ -38,6 +38,9 @@ REGIMES: dict[str, list[tuple[str, float, dict[str, Any]]]] = {
     "augdesc": [("symmetric", 0.5, {"warmup": 5, "unlabelled_weight": 25.0})],
     "ncr": [("symmetric", 0.4, {"warmup": 3})],
     "forward_correction": [("pair", 0.4, {"estimation_rounds": 5})],
+    "itlm": [("symmetric", 0.5, {})],
+    "selfie": [("symmetric", 0.5, {"restarts": 1, "history": 5, "warmup": 4})],
+    "incv": [("symmetric", 0.5, {})],
 }
 CELLS = [
     pytest.param(name, *regime, id=f"{name}-{number}")

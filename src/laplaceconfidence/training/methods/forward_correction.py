@@ -152,8 +152,9 @@ def anchored_transition(probabilities: FloatArray, percentile: float) -> FloatAr
         below = column < np.percentile(column, percentile)
         considered = np.where(below, column, -1.0) if percentile < 100 and below.any() else column
         rows.append(probabilities[considered.argmax()])
-    matrix: FloatArray = np.stack(rows).astype(np.float64)
-    return matrix / matrix.sum(axis=1, keepdims=True)
+    anchors = np.stack(rows).astype(np.float64)
+    transition: FloatArray = anchors / anchors.sum(axis=1, keepdims=True)
+    return transition
 
 
 def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor) -> Tensor:

@@ -119,6 +119,6 @@ NEEDS = (
 
 COST = (
     "Cost: computation of a round relative to cross-entropy, counted in passes (forward 1, training 3); for "
-    "DivideMix and AugDesc if half of the labels are kept."
+    "DivideMix, AugDesc and ITLM if half of the labels are kept, for INCV if all are selected."
 )
 """What lists say about the column of costs."""

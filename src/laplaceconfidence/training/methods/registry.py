@@ -15,12 +15,15 @@ from laplaceconfidence.training.methods.cross_entropy import CrossEntropy
 from laplaceconfidence.training.methods.curriculum import CurriculumLoss
 from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.forward_correction import ForwardCorrection
+from laplaceconfidence.training.methods.incv import INCV
 from laplaceconfidence.training.methods.interface import Method
+from laplaceconfidence.training.methods.itlm import ITLM
 from laplaceconfidence.training.methods.laplace import Laplace
 from laplaceconfidence.training.methods.m_correction import MCorrection
 from laplaceconfidence.training.methods.mixup import MixUpTraining
 from laplaceconfidence.training.methods.ncr import NCR
 from laplaceconfidence.training.methods.pencil import Pencil
+from laplaceconfidence.training.methods.selfie import SELFIE
 from laplaceconfidence.validation import did_you_mean, must_be
 
 METHODS: dict[str, type[Method]] = {
@@ -37,6 +40,9 @@ METHODS: dict[str, type[Method]] = {
     "augdesc": AugDesc,
     "ncr": NCR,
     "forward_correction": ForwardCorrection,
+    "itlm": ITLM,
+    "selfie": SELFIE,
+    "incv": INCV,
 }
 """Every training method by the name that presets and the command line use."""
 
