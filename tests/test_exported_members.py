@@ -31,6 +31,7 @@ NEED_TORCH = {
         "CurriculumLoss",
         "AugDesc",
         "NCR",
+        "MLNT",
         "INCV",
         "SELFIE",
         "ITLM",

@@ -64,6 +64,7 @@ _HOMES = {
     "CurriculumLoss": "laplaceconfidence.training.methods.curriculum",
     "AugDesc": "laplaceconfidence.training.methods.augdesc",
     "NCR": "laplaceconfidence.training.methods.ncr",
+    "MLNT": "laplaceconfidence.training.methods.mlnt",
     "INCV": "laplaceconfidence.training.methods.incv",
     "SELFIE": "laplaceconfidence.training.methods.selfie",
     "ITLM": "laplaceconfidence.training.methods.itlm",
@@ -197,6 +198,7 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.methods.laplace import Laplace as Laplace
     from laplaceconfidence.training.methods.m_correction import MCorrection as MCorrection
     from laplaceconfidence.training.methods.mixup import MixUpTraining as MixUpTraining
+    from laplaceconfidence.training.methods.mlnt import MLNT as MLNT
     from laplaceconfidence.training.methods.ncr import NCR as NCR
     from laplaceconfidence.training.methods.pencil import Pencil as Pencil
     from laplaceconfidence.training.methods.published import MethodFacts as MethodFacts

@@ -58,7 +58,7 @@ def test_phases_name_networks_that_exist_and_train_each_of_them(name: str) -> No
             assert phase.trains
             assert set(phase.trains) | set(phase.evidence) | set(phase.fresh) <= networks
             assert phase.passes >= 1
-            trained |= set(phase.trains)
+            trained |= set(phase.trains) | {copied.target for copied in phase.copies}
         assert set(method.predictors_in(number)) <= networks
     assert trained == networks
     assert method.stage(39).counts
@@ -72,6 +72,7 @@ TO_LEARN: dict[str, dict[str, Any]] = {
     "itlm": {"kept_share": 0.8, "training_rounds": 4},
     "selfie": {"noise_rate": 0.2, "training_rounds": 2},
     "incv": {"selection_rounds": 3, "ramp": 10},
+    "mlnt": {"training_rounds": 2, "ramp": 2, "early_decay": 0.9, "teacher_decay": 0.9},
 }
 
 

@@ -21,6 +21,7 @@ from laplaceconfidence.training.methods.itlm import ITLM
 from laplaceconfidence.training.methods.laplace import Laplace
 from laplaceconfidence.training.methods.m_correction import MCorrection
 from laplaceconfidence.training.methods.mixup import MixUpTraining
+from laplaceconfidence.training.methods.mlnt import MLNT
 from laplaceconfidence.training.methods.ncr import NCR
 from laplaceconfidence.training.methods.pencil import Pencil
 from laplaceconfidence.training.methods.selfie import SELFIE
@@ -43,6 +44,7 @@ METHODS: dict[str, type[Method]] = {
     "itlm": ITLM,
     "selfie": SELFIE,
     "incv": INCV,
+    "mlnt": MLNT,
 }
 """Every training method by the name that presets and the command line use."""
 
