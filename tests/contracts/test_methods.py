@@ -144,6 +144,7 @@ SITUATIONS: dict[str, Any] = {
     "one sample left over": lambda X, y: (X[:65], y[:65], {"network": normalized_mlp}),
     "two classes": lambda X, y: (X, y % 2, {}),
     "classes missing from batches": lambda X, y: (X[:60], y[:60], {"batch_size": 4}),
+    "float16": lambda X, y: (X, y, {"precision": "float16"}),
     "bfloat16": lambda X, y: (X, y, {"precision": "bfloat16"}),
 }
 

@@ -41,7 +41,7 @@ REGIMES: dict[str, list[tuple[str, float, dict[str, Any]]]] = {
     "itlm": [("symmetric", 0.5, {})],
     "selfie": [("symmetric", 0.5, {"restarts": 1, "history": 5, "warmup": 4})],
     "incv": [("symmetric", 0.5, {})],
-    "mlnt": [("symmetric", 0.5, {"training_rounds": 5, "ramp": 5})],
+    "mlnt": [("symmetric", 0.5, {"training_rounds": 5, "ramp": 5, "synthetic_sets": 4})],
 }
 CELLS = [
     pytest.param(name, *regime, id=f"{name}-{number}")

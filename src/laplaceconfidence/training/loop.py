@@ -101,6 +101,11 @@ class Loop:
         self.progress = TrainingProgress(state=self._on_device(method.initial_state(self.problem)))
         self.best_weights: list[dict[str, Tensor]] | None = None
         self._best_is_saved = True
+        self._trains_from_best = any(
+            phase.best_evidence or any(copied.best for copied in phase.copies)
+            for round in range(settings.rounds)
+            for phase in method.phases(round)
+        )
 
     def run(self) -> TrainingProgress:
         """Train all rounds, and load the networks of the chosen one (the last one without validation)."""
@@ -413,8 +418,11 @@ class Loop:
             if not self._best_is_saved:
                 self._folder.save_best({"networks": self.best_weights, **(self.progress.best or {})})
                 self._best_is_saved = True
+            # The file of the best round may be newer than the checkpoint: training must not depend on it.
+            best = {"best_weights": self.best_weights} if self._trains_from_best else {}
             self._folder.save_checkpoint(
                 {
+                    **best,
                     "networks": [network.module.state_dict() for network in self.task.networks],
                     "optimization": self._optimization.state_dict(),
                     "reported": sorted(self._guards.reported),
@@ -434,7 +442,9 @@ class Loop:
         self._optimization.load_state_dict(content["optimization"])
         self._guards.reported = set(content["reported"])
         self.progress = TrainingProgress.from_dict(content["progress"], self.task.device, team)
-        if self.progress.best is not None:
+        if "best_weights" in content:
+            self.best_weights = content["best_weights"]
+        elif self.progress.best is not None:
             best = team.on_first(lambda: folder.load_best() if folder else None, self.task.device)
             self.best_weights = None if best is None else best["networks"]
             if best is None:

@@ -24,6 +24,7 @@ from laplaceconfidence.training.methods.interface import (
     State,
     WeightCopy,
 )
+from laplaceconfidence.training.run_folder import read_checkpoint, write_checkpoint
 from laplaceconfidence.training.step import Step
 from small_runs import noisy_digits, plain_mlp, quick, weights
 
@@ -196,6 +197,11 @@ def test_a_network_can_take_the_best_weights_so_far(tmp_path: Path, interrupted:
                 y,
                 listeners=[lambda record: record["round"] == 2 and signal.raise_signal(signal.SIGTERM)],
             )
+        # As if the run had been killed after it wrote a newer best round, before the checkpoint with it.
+        best_file = tmp_path / "run" / "checkpoints" / "best.pt"
+        content = read_checkpoint(best_file)
+        content["networks"] = [{k: v + 1 for k, v in state.items()} for state in content["networks"]]
+        write_checkpoint(best_file, content)
     run.fit(X, y)
     assert run.summary_["chosen_round"] == 1
     best, mentor, present = seen.rounds[0][0], seen.rounds[-1][1], seen.rounds[-1][0]
