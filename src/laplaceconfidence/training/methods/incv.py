@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -39,7 +39,7 @@ _MANY_WRONG = 0.6  # a noise rate above which candidates join later
 _LEARNING_RATES = ((0.8, 0.1), (0.6, 0.25), (0.4, 0.5), (0.0, 1.0))
 
 
-def _settings(added: str, rate: float, noise: str = "symmetric") -> PublishedSettings:
+def _settings(noise: str, rates: tuple[float, ...], own: dict[str, Any]) -> PublishedSettings:
     training = {
         "rounds": 600,
         "batch_size": 128,
@@ -50,8 +50,8 @@ def _settings(added: str, rate: float, noise: str = "symmetric") -> PublishedSet
         "learning_rate_drops": (80, 120, 160),
     }
     note = "ResNet-32; the learning rate of the main training is halved in its round 180, too"
-    own = {"selection_rounds": 50, "noise": noise}
-    return PublishedSettings("CIFAR-10", added, (rate,), "official code", own, training, note)
+    own = {"selection_rounds": 50} | own
+    return PublishedSettings("CIFAR-10", noise, rates, "official code", own, training, note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,10 @@ class INCV(Method):
     Several times, the candidates, at first all samples, are halved. A network is trained on the selected
     samples and one half, and selects those of the other half whose label it predicts; then the halves change
     places. The share that the first one confirms gives the noise rate, and with it how many of the largest
-    losses are dropped. At last two new networks are trained by Co-teaching on the selected samples, which
-    the remaining candidates join later, at most as many. Each batch trains on as many samples as the selected
-    ones among them that should be right. The networks that select are the best ones by held-out labels, in
-    every iteration.
+    losses are dropped. At last two new networks are trained by Co-teaching on the selected samples. Later,
+    remaining candidates join them, at most as many; the number of samples that a batch keeps stays that of
+    the selected labels which should be right. In every iteration, the network that selects is the best one by
+    held-out labels.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ class INCV(Method):
         title="INCV",
     )
     published: ClassVar[tuple[PublishedSettings, ...]] = (
-        *(_settings("symmetric-excluding", rate) for rate in (0.2, 0.5, 0.8)),
-        _settings("asymmetric", 0.4, noise="asymmetric"),
+        _settings("symmetric-excluding", (0.2, 0.5, 0.8), {}),
+        _settings("asymmetric", (0.4,), {"noise": "asymmetric"}),
     )
 
     def __post_init__(self) -> None:
