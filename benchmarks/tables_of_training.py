@@ -5,11 +5,12 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from laplaceconfidence.training.methods.overview import describe_methods
 from markdown import marked, measured_on, table
 
-NAMES = {
-    "laplace": "LaplaceConfidence",
-    "cross_entropy": "cross-entropy",
+TITLES = {overview.name: overview.title for overview in describe_methods()}
+
+VARIANTS = {
     "cross_entropy_weak_views": "cross-entropy on weak views",
     "laplace_one_network": "LaplaceConfidence, one network",
     "laplace_loss_mixture": "LaplaceConfidence, loss mixture instead of the graph",
@@ -19,8 +20,14 @@ NAMES = {
     "paper_one_network": "as in the paper, one network",
     "paper_loss_mixture": "as in the paper, loss mixture instead of the graph",
     "paper_noise_aware": "as in the paper, noise-aware estimator instead of its own",
-    "dividemix": "DivideMix",
-    "co_teaching": "Co-teaching (given the noise rate)",
+}
+
+# The method and the baseline come first, then their variants, then the other methods.
+NAMES = {
+    **{name: TITLES[name] for name in ("laplace", "cross_entropy")},
+    **VARIANTS,
+    **TITLES,
+    "co_teaching": f"{TITLES['co_teaching']} (given the noise rate)",
 }
 
 

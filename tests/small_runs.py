@@ -58,6 +58,11 @@ QUICK: dict[str, dict[str, Any]] = {
     "ngc": {"warmup": 1, "n_neighbors": 10},
     "augdesc": {"warmup": 1},
     "ncr": {"warmup": 1},
+    "forward_correction": {"estimation_rounds": 1},
+    "itlm": {"kept_share": 0.5, "retrainings": 1},
+    "incv": {"iterations": 1, "selection_rounds": 1, "ramp": 1, "candidates_from": 0},
+    "mlnt": {"synthetic_sets": 2},
+    "selfie": {"noise_rate": 0.3, "history": 2, "warmup": 1, "restarts": 1},
 }
 
 

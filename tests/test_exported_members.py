@@ -38,11 +38,17 @@ NEED_TORCH = {
         "NGC",
         "AugDesc",
         "NCR",
+        "MLNT",
+        "INCV",
+        "SELFIE",
+        "ITLM",
+        "ForwardCorrection",
         "load_preset",
         "preset_names",
     ),
     *("WeakAugment", "RandAugment", "AutoAugment", "AugMix"),
     *("Callback", "TrainingContext", "EarlyStopping", "LogRounds", "TensorBoardLogger"),
+    *("Stage", "WeightCopy"),
     *("Method", "Phase", "Plan", "Problem", "Step", "Batch", "MethodFacts", "PublishedSettings"),
 }
 FOR_CONTRIBUTORS = ("docs/decisions/", "docs/contributing")

@@ -73,6 +73,11 @@ _HOMES = {
     "NGC": "laplaceconfidence.training.methods.ngc",
     "AugDesc": "laplaceconfidence.training.methods.augdesc",
     "NCR": "laplaceconfidence.training.methods.ncr",
+    "MLNT": "laplaceconfidence.training.methods.mlnt",
+    "INCV": "laplaceconfidence.training.methods.incv",
+    "SELFIE": "laplaceconfidence.training.methods.selfie",
+    "ITLM": "laplaceconfidence.training.methods.itlm",
+    "ForwardCorrection": "laplaceconfidence.training.methods.forward_correction",
     "load_preset": "laplaceconfidence.training.presets",
     "preset_names": "laplaceconfidence.training.presets",
     "WeakAugment": "laplaceconfidence.training.augment.weak",
@@ -90,6 +95,8 @@ _HOMES = {
     "Phase": "laplaceconfidence.training.methods.interface",
     "Plan": "laplaceconfidence.training.methods.interface",
     "Problem": "laplaceconfidence.training.methods.interface",
+    "Stage": "laplaceconfidence.training.methods.interface",
+    "WeightCopy": "laplaceconfidence.training.methods.interface",
     "MethodFacts": "laplaceconfidence.training.methods.published",
     "PublishedSettings": "laplaceconfidence.training.methods.published",
     "Step": "laplaceconfidence.training.step",
@@ -191,15 +198,21 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.methods.curriculum import CurriculumLoss as CurriculumLoss
     from laplaceconfidence.training.methods.d2l import D2L as D2L
     from laplaceconfidence.training.methods.dividemix import DivideMix as DivideMix
+    from laplaceconfidence.training.methods.forward_correction import ForwardCorrection as ForwardCorrection
+    from laplaceconfidence.training.methods.incv import INCV as INCV
     from laplaceconfidence.training.methods.interface import Method as Method
     from laplaceconfidence.training.methods.interface import Phase as Phase
     from laplaceconfidence.training.methods.interface import Plan as Plan
     from laplaceconfidence.training.methods.interface import Problem as Problem
+    from laplaceconfidence.training.methods.interface import Stage as Stage
+    from laplaceconfidence.training.methods.interface import WeightCopy as WeightCopy
+    from laplaceconfidence.training.methods.itlm import ITLM as ITLM
     from laplaceconfidence.training.methods.laplace import Laplace as Laplace
     from laplaceconfidence.training.methods.laplacenet import LaplaceNet as LaplaceNet
     from laplaceconfidence.training.methods.m_correction import MCorrection as MCorrection
     from laplaceconfidence.training.methods.mentornet import MentorNet as MentorNet
     from laplaceconfidence.training.methods.mixup import MixUpTraining as MixUpTraining
+    from laplaceconfidence.training.methods.mlnt import MLNT as MLNT
     from laplaceconfidence.training.methods.moit import Moit as Moit
     from laplaceconfidence.training.methods.moit_plus import MoitPlus as MoitPlus
     from laplaceconfidence.training.methods.ncr import NCR as NCR
@@ -207,6 +220,7 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.methods.pencil import Pencil as Pencil
     from laplaceconfidence.training.methods.published import MethodFacts as MethodFacts
     from laplaceconfidence.training.methods.published import PublishedSettings as PublishedSettings
+    from laplaceconfidence.training.methods.selfie import SELFIE as SELFIE
     from laplaceconfidence.training.methods.topofilter import TopoFilter as TopoFilter
     from laplaceconfidence.training.presets import load_preset as load_preset
     from laplaceconfidence.training.presets import preset_names as preset_names

@@ -48,7 +48,7 @@ def test_a_method_is_a_frozen_dataclass_with_defaults(name: str) -> None:
 
 @EVERY
 def test_phases_name_networks_that_exist_and_train_each_of_them(name: str) -> None:
-    method = METHODS[name]()
+    method = METHODS[name]().for_rounds(40)
     networks = set(range(method.n_networks))
     trained: set[int] = set()
     for number in range(40):
@@ -58,15 +58,21 @@ def test_phases_name_networks_that_exist_and_train_each_of_them(name: str) -> No
             assert phase.trains
             assert set(phase.trains) | set(phase.evidence) | set(phase.fresh) <= networks
             assert phase.passes >= 1
-            trained |= set(phase.trains)
+            trained |= set(phase.trains) | {copied.target for copied in phase.copies}
+        assert set(method.predictors_in(number)) <= networks
     assert trained == networks
-    assert set(method.predictors) <= networks
+    assert method.stage(39).counts
 
 
 # Methods that can only select or correct once something has been learned.
 TO_LEARN: dict[str, dict[str, Any]] = {
     "pencil": {"warmup": 7, "correction": 2},
     "curriculum": {"warmup": 5, "noise_rate": 0.2},
+    "forward_correction": {"estimation_rounds": 3},
+    "itlm": {"kept_share": 0.8, "training_rounds": 4},
+    "selfie": {"noise_rate": 0.2, "training_rounds": 2},
+    "incv": {"selection_rounds": 3, "ramp": 10},
+    "mlnt": {"training_rounds": 2, "ramp": 2, "early_decay": 0.9, "teacher_decay": 0.9},
 }
 
 
@@ -138,6 +144,7 @@ SITUATIONS: dict[str, Any] = {
     "one sample left over": lambda X, y: (X[:65], y[:65], {"network": normalized_mlp}),
     "two classes": lambda X, y: (X, y % 2, {}),
     "classes missing from batches": lambda X, y: (X[:60], y[:60], {"batch_size": 4}),
+    "float16": lambda X, y: (X, y, {"precision": "float16"}),
     "bfloat16": lambda X, y: (X, y, {"precision": "bfloat16"}),
 }
 

@@ -47,6 +47,11 @@ REGIMES: dict[str, list[tuple[str, float, dict[str, Any]]]] = {
     "ngc": [("symmetric", 0.5, {"n_neighbors": 10})],
     "augdesc": [("symmetric", 0.5, {"warmup": 5, "unlabelled_weight": 25.0})],
     "ncr": [("symmetric", 0.4, {"warmup": 3})],
+    "forward_correction": [("pair", 0.4, {"estimation_rounds": 5})],
+    "itlm": [("symmetric", 0.5, {})],
+    "selfie": [("symmetric", 0.5, {"restarts": 1, "history": 5, "warmup": 4})],
+    "incv": [("symmetric", 0.5, {})],
+    "mlnt": [("symmetric", 0.5, {"training_rounds": 5, "ramp": 5, "synthetic_sets": 4})],
 }
 # At the rate of all others, this network memorizes every label within three rounds: too early to notice.
 LEARNING_RATES = {"d2l": 0.002, "moit": 0.002, "moit_plus": 0.002}

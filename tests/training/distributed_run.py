@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from laplaceconfidence.exceptions import Interrupted
-from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, State
+from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem, State
 from laplaceconfidence.training.methods.m_correction import MCorrection
 from laplaceconfidence.training.methods.mentornet import MentorNet
 from laplaceconfidence.training.methods.registry import METHODS as REGISTRY
@@ -73,7 +74,32 @@ class ChangedModule(Method):
         return (losses * weights).mean()
 
 
-TOYS = {"head": RestingHead(), "module": ChangedModule()}
+@dataclass(frozen=True)
+class LearnedLabels(Method):
+    """Label logits with gradients of their own, and two steps of the optimizer per batch."""
+
+    n_networks: ClassVar[int] = 1
+
+    def phases(self, round: int) -> tuple[Phase, ...]:
+        return (Phase("training", trains=(0,)),)
+
+    def initial_state(self, problem: Problem) -> State:
+        return {"label_logits": 5.0 * functional.one_hot(problem.labels, problem.n_classes)}
+
+    def loss(self, step: Step) -> Tensor:
+        rows = step.variable("labels", step.state["label_logits"][step.batch.index])
+        return -(rows.softmax(dim=1) * step.trained(step.batch.weak()).log_softmax(dim=1)).sum(dim=1).mean()
+
+    def losses(self, step: Step) -> Iterator[Tensor]:
+        yield self.loss(step)
+        yield self.loss(step)
+
+    def after_step(self, step: Step) -> None:
+        moved = step.state["label_logits"][step.batch.index] - 100 * step.gradients["labels"]
+        step.write_rows("label_logits", step.batch.index, moved)
+
+
+TOYS = {"head": RestingHead(), "module": ChangedModule(), "learned labels": LearnedLabels()}
 
 
 def run(method: str | Method, out: Path | None = None) -> Any:

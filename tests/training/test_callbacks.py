@@ -109,6 +109,20 @@ def test_early_stopping_waits_for_a_rise() -> None:
     assert stopped_after(EarlyStopping(3, monitor="loss"), accuracies) == 8
 
 
+def test_early_stopping_does_not_look_at_rounds_that_cannot_be_kept() -> None:
+    accuracies = [0.9, 0.8, 0.7, 0.6, 0.1, 0.2, 0.2, 0.2]
+    history = [
+        {"validation_accuracy": value, "phases": [], **({"counts": False} if number < 4 else {})}
+        for number, value in enumerate(accuracies)
+    ]
+    ends = []
+    for number in range(1, len(history) + 1):
+        context = TrainingContext(number, 99, "training", 0, 0, None, history[:number], ())
+        EarlyStopping(2).on_round_end(context)
+        ends.append(context.stop_reason is not None)
+    assert ends == [False] * 7 + [True]
+
+
 def test_early_stopping_ends_a_run_and_needs_held_out_labels() -> None:
     X, y, _ = noisy_digits(60)
     constant: dict[str, Any] = {"method": "cross_entropy", "rounds": 9, "learning_rate": 1e-9}

@@ -10,7 +10,7 @@ import torch
 
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.stages import LOGGER
-from laplaceconfidence.training.progress import measured_text
+from laplaceconfidence.training.progress import counts, measured_text
 from laplaceconfidence.training.time_left import TimeLeft
 from laplaceconfidence.validation import check_choice, check_integer, check_real
 
@@ -110,7 +110,8 @@ class EarlyStopping(Callback):
     """Ends the training when the held-out accuracy has not risen for some rounds.
 
     The accuracy is that on held-out *given* labels, some of which are wrong; test data are never used. Which
-    round's networks are kept is decided as always, by ``validation_fraction``.
+    round's networks are kept is decided as always, by ``validation_fraction``. Rounds of a method that cannot
+    be kept, such as those that only select samples, are not looked at.
 
     Parameters
     ----------
@@ -143,12 +144,13 @@ class EarlyStopping(Callback):
 
     def on_round_end(self, context: TrainingContext) -> None:
         """Stop if the last rise is too long ago."""
-        values = [self._value(record) for record in context.history]
-        highest, last_rise = -float("inf"), 0
-        for number, value in enumerate(values, start=1):
+        numbered = enumerate(context.history, start=1)
+        values = {number: self._value(record) for number, record in numbered if counts(record)}
+        highest, last_rise = -float("inf"), self.first_rounds
+        for number, value in values.items():
             if value > highest + self.minimum_rise:
-                highest, last_rise = value, number
-        if len(values) - max(last_rise, self.first_rounds) >= self.patience:
+                highest, last_rise = value, max(number, self.first_rounds)
+        if sum(number > last_rise for number in values) >= self.patience:
             what = "loss did not fall" if self.monitor == "loss" else "validation accuracy did not rise"
             context.stop(f"The {what} for {self.patience} rounds.")
 

@@ -54,8 +54,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         "package.module:factory"; a factory that is called with ``(n_classes, input_shape)``; or a module.
     method : str or Method, default="auto"
         The training method with its settings, such as ``Laplace(warmup=10)`` or
-        ``DivideMix(unlabelled_weight=0)``; or its name ("laplace", "cross_entropy", "co_teaching",
-        "dividemix") for the defaults of its class.
+        ``DivideMix(unlabelled_weight=0)``; or its name, such as "dividemix", for the defaults of its class.
+        ``laplaceconfidence methods`` lists all names.
     rounds : int, default="auto"
         All rounds, the warm-up of the method included.
     batch_size : int, default="auto"

@@ -77,6 +77,13 @@ class Team:
         total: Tensor = _SumOverProcesses.apply(values.sum(dim=0))  # type: ignore[no-untyped-call]
         return total / count
 
+    def mean(self, values: Tensor) -> Tensor:
+        """The mean over all processes of a tensor that each has; gradients flow to each."""
+        if self.size == 1:
+            return values
+        total: Tensor = _SumOverProcesses.apply(values)  # type: ignore[no-untyped-call]
+        return total / self.size
+
     def sum(self, values: Tensor) -> Tensor:
         """The sum over all processes, without gradient."""
         if self.size == 1:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -101,6 +102,11 @@ class Loop:
         self.progress = TrainingProgress(state=self._on_device(method.initial_state(self.problem)))
         self.best_weights: list[dict[str, Tensor]] | None = None
         self._best_is_saved = True
+        self._trains_from_best = any(
+            phase.best_evidence or any(copied.best for copied in phase.copies)
+            for round in range(settings.rounds)
+            for phase in method.phases(round)
+        )
 
     def run(self) -> TrainingProgress:
         """Train all rounds, and load the networks of the chosen one (the last one without validation)."""
@@ -121,7 +127,7 @@ class Loop:
                     callback.on_training_end()
         self._load_weights(self.best_weights or self._optimization.weights_for_predictions())
         self._optimization.end_averages()
-        self._keep_features(AFTER_TRAINING)
+        self._keep_features(AFTER_TRAINING, self.predictors[0])
         return self.progress
 
     # Rounds and phases
@@ -134,6 +140,7 @@ class Loop:
             if progress.plan is None:
                 progress.begin_phase(phase, self._make_plan(phase))
                 self._renew(phase)
+                self._copy_weights(phase)
             assert progress.plan is not None
             learning_rate = self._train(phases, progress.plan)
             if progress.target_counts is not None:
@@ -146,12 +153,15 @@ class Loop:
     def _make_plan(self, phase: Phase) -> Plan:
         progress, task = self.progress, self.task
         if (progress.round, progress.phase) == self._end_of_plain_training:
-            self._keep_features(AFTER_WARM_UP)
-        averaged = self.settings.average_evidence
-        observed = {
-            network: task.observe(network, self.settings, task.train_rows, averaged=averaged)
-            for network in phase.evidence
-        }
+            before = max(progress.round - 1, 0)
+            self._keep_features(AFTER_WARM_UP, self.method.predictors_in(before)[0])
+        use_best = phase.best_evidence and self.best_weights is not None
+        averaged = self.settings.average_evidence and not use_best
+        with self._best_weights_in(phase.evidence) if use_best else nullcontext():
+            observed = {
+                network: task.observe(network, self.settings, task.train_rows, averaged=averaged)
+                for network in phase.evidence
+            }
         seed = derived_seed(self.settings.seed, "plan", progress.round, progress.phase)
         inputs = partial(task.inputs, task.train_rows, self.settings)
         evidence = Evidence(
@@ -169,6 +179,20 @@ class Loop:
         task.load_modules(result["modules"])
         return Plan(**result["plan"]).to(task.device)
 
+    @contextmanager
+    def _best_weights_in(self, networks: Sequence[int]) -> Iterator[None]:
+        """Inside the block, these networks have the weights of the best round so far."""
+        assert self.best_weights is not None
+        modules = {network: self.task.networks[network].module for network in networks}
+        own = {network: _copied(module.state_dict()) for network, module in modules.items()}
+        for network, module in modules.items():
+            module.load_state_dict(self.best_weights[network])
+        try:
+            yield
+        finally:
+            for network, module in modules.items():
+                module.load_state_dict(own[network])
+
     def _renew(self, phase: Phase) -> None:
         for network in phase.fresh:
             seed = derived_seed(
@@ -177,6 +201,15 @@ class Loop:
             fresh = self.task.rebuild(network, seed)
             self.task.networks[network].module.load_from(fresh, phase.fresh_parts)
             self._optimization.restart(network)
+
+    def _copy_weights(self, phase: Phase) -> None:
+        for copied in phase.copies:
+            weights = self.task.networks[copied.source].module.state_dict()
+            if copied.best:
+                best = self.best_weights or self._optimization.weights_for_predictions()
+                weights = best[copied.source]
+            self.task.networks[copied.target].module.load_state_dict(weights)
+            self._optimization.restart(copied.target)
 
     def _train(self, phases: Sequence[Phase], plan: Plan) -> float:
         """Train the current phase; returns the mean learning rate of its steps."""
@@ -205,32 +238,53 @@ class Loop:
         """The learning rates of the steps of this phase, by network, each for the middle of its step."""
         round, number = self.progress.round, self.progress.phase
         trained, own = phases[number].trains, phases[number].learning_rate
+        if (share := phases[number].relative_learning_rate) is not None:
+            own = share * self.settings.learning_rate
         if own is not None:
             return [dict.fromkeys(trained, own)] * n_steps
         middles = [(step + 0.5) / n_steps for step in range(n_steps)]
         progress_of = partial(progress_of_network, round=round, phases=phases, phase=number)
         return [
-            {
-                network: self.settings.learning_rate_at(progress_of(network, fraction=middle))
-                for network in trained
-            }
+            {network: self._learning_rate_at(progress_of(network, fraction=middle)) for network in trained}
             for middle in middles
         ]
+
+    def _learning_rate_at(self, progress: float) -> float:
+        """The learning rate by the schedule, which is spread over the current stage."""
+        current = self.method.stage(self.progress.round)
+        rounds = self.settings.rounds - current.first_round if current.rounds is None else current.rounds
+        return self.settings.learning_rate_at(progress - current.first_round, rounds)
 
     # Steps
 
     def _optimize(self, step: Step, learning_rates: Mapping[int, float]) -> Tensor:
+        """One step of the method; returns its loss, 0 if it had none."""
+        trained, losses = step.phase.trains, []
         self._optimization.set_learning_rates(learning_rates)
-        self._optimization.clear_gradients(step.phase.trains)
-        with self.settings.autocast(self.task.device):
-            loss = self.method.loss(step)
-        # Processes average their gradients; shares of one batch may differ in size by a sample.
-        loss = loss * step.batch.weight
-        self._optimization.step(loss, step.phase.trains)
+        for loss in self._losses(step):
+            self._optimization.clear_gradients(trained)
+            gradients = self._optimization.step(loss, trained, step.variables)
+            step.gradients = gradients or {}
+            step.is_made = step.is_made or gradients is not None
+            losses.append(loss.detach())
         self.method.after_step(step)
-        self._optimization.update_averages(step.phase.trains)
-        self.progress.add_step({"loss": loss.detach(), **step.measures}, step.target_counts)
-        return loss.detach()
+        if step.is_made:
+            self._optimization.update_averages(trained)
+        total = torch.stack(losses).sum() if losses else torch.zeros((), device=self.task.device)
+        measured = {"loss": total, **step.measures} if losses else step.measures
+        self.progress.add_step(measured, step.target_counts)
+        return total
+
+    def _losses(self, step: Step) -> Iterator[Tensor]:
+        """The losses of the method for one batch, each computed when the step before it is made."""
+        losses = self.method.losses(step)
+        while True:
+            with self.settings.autocast(self.task.device):
+                loss = next(losses, None)
+            if loss is None:
+                return
+            # Processes average their gradients; shares of one batch may differ in size by a sample.
+            yield loss * step.batch.weight
 
     def _check_between_steps(self, loss: Tensor, phase: Phase) -> None:
         """Stop if the loss is not finite, or if the run was asked to stop."""
@@ -249,9 +303,14 @@ class Loop:
         progress, task = self.progress, self.task
         record: dict[str, Any] = {
             "round": progress.round + 1,
-            "learning_rate": self.settings.learning_rate_at(progress.round),
+            "learning_rate": self._learning_rate_at(progress.round),
             "phases": list(progress.phase_records),
         }
+        current = self.method.stage(progress.round)
+        if not current.counts:
+            record["counts"] = False
+        if 0 < progress.round == current.first_round and not self.method.stage(progress.round - 1).counts:
+            progress.best = self.best_weights = None
         if len(task.validation_rows):
             accuracy = self._accuracy(task.validation_rows, task.labels[task.validation_rows.numpy()])
             record["validation_accuracy"] = accuracy
@@ -267,7 +326,8 @@ class Loop:
         seconds = time.perf_counter() - self._round_start
         self._write_round(record, seconds)
         progress.finish_round(record, seconds)
-        if len(task.validation_rows):
+        # A network that has just started anew predicts less well than the one before it.
+        if len(task.validation_rows) and current.first_round == 0:
             accuracies = [past["validation_accuracy"] for past in progress.history]
             self._guards.check_held_out(accuracies, self.n_plain_rounds, len(task.validation_rows))
         self._call_after_round(record)
@@ -315,8 +375,15 @@ class Loop:
 
     # Measurements
 
+    @property
+    def predictors(self) -> tuple[int, ...]:
+        """The networks that predict in the chosen round, which is the last one if none was chosen."""
+        best = self.progress.best
+        chosen = self.progress.round if best is None else best["round"]
+        return self.method.predictors_in(max(chosen - 1, 0))
+
     def _accuracy(self, rows: Tensor, labels: Any, samples: Any = None) -> float:
-        predictors = self.method.predictors
+        predictors = self.method.predictors_in(self.progress.round)
         predicted = self.task.mean_probabilities(predictors, self.settings, rows, samples).argmax(axis=1)
         return float((predicted == labels)[labels != MISSING].mean())
 
@@ -334,12 +401,12 @@ class Loop:
         self._folder.write_metrics([*progress.history, record])
         self._folder.write_timings([*progress.seconds, seconds])
 
-    def _keep_features(self, name: str) -> None:
+    def _keep_features(self, name: str, network: int) -> None:
         """Features of some training samples for the report; all processes take part, the first one writes."""
         if self._saved_in is None:
             return
         rows = shown_rows(self.task.train_rows, self.settings.seed)
-        features = self.task.observe(self.method.predictors[0], self.settings, rows).features
+        features = self.task.observe(network, self.settings, rows).features
         if self._folder is not None:
             self._folder.write_features(name, rows.numpy(), features, rounds=self.progress.round)
 
@@ -355,8 +422,11 @@ class Loop:
             if not self._best_is_saved:
                 self._folder.save_best({"networks": self.best_weights, **(self.progress.best or {})})
                 self._best_is_saved = True
+            # The file of the best round may be newer than the checkpoint: training must not depend on it.
+            best = {"best_weights": self.best_weights} if self._trains_from_best else {}
             self._folder.save_checkpoint(
                 {
+                    **best,
                     "networks": [network.module.state_dict() for network in self.task.networks],
                     "modules": self.task.weights_of_modules(),
                     "optimization": self._optimization.state_dict(),
@@ -378,7 +448,9 @@ class Loop:
         self._optimization.load_state_dict(content["optimization"])
         self._guards.reported = set(content["reported"])
         self.progress = TrainingProgress.from_dict(content["progress"], self.task.device, team)
-        if self.progress.best is not None:
+        if "best_weights" in content:
+            self.best_weights = content["best_weights"]
+        elif self.progress.best is not None:
             best = team.on_first(lambda: folder.load_best() if folder else None, self.task.device)
             self.best_weights = None if best is None else best["networks"]
             if best is None:

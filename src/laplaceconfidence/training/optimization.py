@@ -49,8 +49,15 @@ class Optimization:
         for network in trained:
             self._optimizers[network].zero_grad(set_to_none=True)
 
-    def step(self, loss: Tensor, trained: Sequence[int]) -> None:
-        """Compute the gradients of ``loss``, and let the optimizers of the trained networks make a step."""
+    def step(
+        self, loss: Tensor, trained: Sequence[int], variables: Mapping[str, Tensor]
+    ) -> dict[str, Tensor] | None:
+        """Compute the gradients of ``loss``, and let the optimizers of the trained networks make a step.
+
+        Returns the gradients of ``variables``: not scaled, and of the loss of the whole batch, which is the
+        mean over the processes. ``None`` if no step was made because gradients overflowed in float16.
+        """
+        scale = self._scaler.get_scale()
         torch.autograd.backward(self._scaler.scale(loss))
         for number in trained:
             network = self._networks[number]
@@ -62,6 +69,15 @@ class Optimization:
         for number in trained:
             self._scaler.step(self._optimizers[number])
         self._scaler.update()
+        gradients = {
+            name: variable.grad / (scale * self._team.size)
+            for name, variable in variables.items()
+            if variable.grad is not None
+        }
+        for variable in variables.values():
+            variable.grad = None
+        # A scale that falls is how the scaler reports an overflow.
+        return None if self._scaler.get_scale() < scale else gradients
 
     def update_averages(self, trained: Sequence[int]) -> None:
         """Average in the weights of the trained networks after a step."""

@@ -22,6 +22,7 @@ class TrainingProgress:
     round: int = 0
     phase: int = 0
     step: int = 0
+    n_without_loss: int = 0  # steps of the phase for which the method had no loss
     plan: Plan | None = None  # of the current phase
     # Sums over the steps of the phase, on the device, so that no step waits for them.
     sums: dict[str, Tensor] = field(default_factory=dict)
@@ -44,6 +45,7 @@ class TrainingProgress:
     def add_step(self, values: Mapping[str, Tensor], target_counts: Tensor | None) -> None:
         """Add the measurements of one step to the sums of the phase."""
         self.step += 1
+        self.n_without_loss += "loss" not in values
         for name, value in values.items():
             # In double precision the order of such additions does not matter; Apple's GPUs have none.
             value = value if value.device.type == "mps" else value.double()
@@ -55,17 +57,22 @@ class TrainingProgress:
     def finish_phase(self, phase: Phase, team: Team, learning_rate: float) -> dict[str, Any]:
         """Advance to the next phase; returns the measurements of this one, over all processes."""
         assert self.plan is not None
+        means = {name: float(team.sum(total)) / team.size / self.step for name, total in self.sums.items()}
+        if self.n_without_loss:
+            n_with_loss = self.step - self.n_without_loss
+            means["loss"] = means["loss"] * self.step / n_with_loss if n_with_loss else 0.0
+            means["skipped_share"] = self.n_without_loss / self.step
         record: dict[str, Any] = {
             "name": phase.name,
             "networks": [network + 1 for network in phase.trains],
             "learning_rate": learning_rate,
-            **{name: float(team.sum(total)) / team.size / self.step for name, total in self.sums.items()},
+            **means,
             **self.plan.measures,
         }
         if "confidence" in self.plan.tensors:
             record["mean_confidence"] = float(self.plan.tensors["confidence"].double().mean())
         self.phase_records.append(record)
-        self.phase, self.step, self.plan = self.phase + 1, 0, None
+        self.phase, self.step, self.n_without_loss, self.plan = self.phase + 1, 0, 0, None
         # Between phases nothing is left to add up, so that the first process can save without the others.
         self.sums, self.target_counts = {}, None
         return record
@@ -114,6 +121,11 @@ class TrainingProgress:
         if content["plan"] is not None:
             progress.plan = Plan(**content["plan"]).to(device)
         return progress
+
+
+def counts(record: Mapping[str, Any]) -> bool:
+    """Whether the round of a record may be chosen (see ``Stage.counts``)."""
+    return bool(record.get("counts", True))
 
 
 def measured_text(record: Mapping[str, Any]) -> list[str]:

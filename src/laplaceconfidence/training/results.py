@@ -19,6 +19,7 @@ from laplaceconfidence.training.label_check import LabelCheck, check_labels
 from laplaceconfidence.training.loop import Loop
 from laplaceconfidence.training.methods.interface import Evidence
 from laplaceconfidence.training.networks.registry import NetworkSpec, network_reference
+from laplaceconfidence.training.progress import counts
 from laplaceconfidence.training.run_folder import RunFolder
 from laplaceconfidence.training.seeds import derived_seed
 from laplaceconfidence.training.trained_model import TrainedModel
@@ -40,7 +41,7 @@ def final_results(loop: Loop) -> Results:
     """Confidences, predictions and refined labels of all samples, from the networks as they are now."""
     task, method = loop.task, loop.method
     rows = torch.arange(len(task.labels))
-    seen = {network: task.observe(network, loop.settings, rows) for network in method.predictors}
+    seen = {network: task.observe(network, loop.settings, rows) for network in loop.predictors}
     seed = derived_seed(loop.settings.seed, "final")
     inputs = partial(task.inputs, rows, loop.settings)
     evidence = Evidence(seen, task.labels, loop.problem, loop.settings.rounds, seed, inputs, task.modules)
@@ -79,7 +80,7 @@ def trained_model(
     task, settings = loop.task, loop.settings
     return TrainedModel(
         networks=tuple(trained.module for trained in task.networks),
-        predictors=loop.method.predictors,
+        predictors=loop.predictors,
         sums_logits=loop.method.sums_logits,
         classes=data.class_values,
         class_names=data.class_names,
@@ -115,11 +116,13 @@ def training_summary(loop: Loop, check: LabelCheck | None) -> dict[str, Any]:
         summary["validation_accuracy"] = best["validation_accuracy"]
     if history and "test_accuracy" in history[-1]:
         accuracies = [record["test_accuracy"] for record in history]
-        summary |= _test_summary(accuracies, summary["chosen_round"])
+        summary |= _test_summary(accuracies, history, summary["chosen_round"])
     if loop.task.further_tests:
         summary["further_tests"] = {
             name: _test_summary(
-                [record["further_test_accuracies"][name] for record in history], summary["chosen_round"]
+                [record["further_test_accuracies"][name] for record in history],
+                history,
+                summary["chosen_round"],
             )
             for name in loop.task.further_tests
         }
@@ -137,12 +140,16 @@ def _notes_on_rounds(loop: Loop) -> list[str]:
     ]
 
 
-def _test_summary(accuracies: Sequence[float], chosen_round: int) -> dict[str, float]:
-    """The accuracies on one test set."""
+def _test_summary(
+    accuracies: Sequence[float], history: Sequence[Mapping[str, Any]], chosen_round: int
+) -> dict[str, float]:
+    """The accuracies on one test set; rounds that could not be chosen are left out, if there are others."""
+    counting = [value for value, record in zip(accuracies, history, strict=True) if counts(record)]
+    counting = counting or [*accuracies]
     return {
         "test_accuracy_of_chosen_round": accuracies[chosen_round - 1],
-        "test_accuracy_mean_of_last_rounds": float(np.mean(accuracies[-LAST_ROUNDS:])),
-        "test_accuracy_best_round_for_comparison_only": max(accuracies),
+        "test_accuracy_mean_of_last_rounds": float(np.mean(counting[-LAST_ROUNDS:])),
+        "test_accuracy_best_round_for_comparison_only": max(counting),
     }
 
 
@@ -152,8 +159,7 @@ def write_results(folder: RunFolder | None, loop: Loop, results: Results, summar
     test_probabilities = None
     if task.test is not None:  # every process takes part, only the first writes
         rows = torch.arange(len(task.test.samples))
-        predictors = loop.method.predictors
-        test_probabilities = task.mean_probabilities(predictors, loop.settings, rows, task.test.samples)
+        test_probabilities = task.mean_probabilities(loop.predictors, loop.settings, rows, task.test.samples)
     if folder is None:
         return
     names = np.array([*task.class_names, None], dtype=object)  # -1 reads the last entry: no label

@@ -116,7 +116,10 @@ def resolve_settings(
     own = {field.name for field in fields(TrainingSettings)} - {"seed", "learning_rate_drops"}
     drops = tuple(resolved["learning_rate_drops"])
     fraction = check_real(resolved["validation_fraction"], "validation_fraction", at_least=0, below=1)
-    method = build_method(resolved["method"])
+    training = TrainingSettings(
+        **{name: resolved[name] for name in own}, learning_rate_drops=drops, seed=seed
+    )
+    method = build_method(resolved["method"]).for_rounds(training.rounds)
     settings = RunSettings(
         network=resolved["network"],
         method=method,
@@ -126,9 +129,7 @@ def resolve_settings(
         class_weight=resolved["class_weight"],
         validation_fraction=fraction,
         image_size=resolved["image_size"],
-        training=TrainingSettings(
-            **{name: resolved[name] for name in own}, learning_rate_drops=drops, seed=seed
-        ),
+        training=training,
     )
     _warn_if_all_rounds_warm_up(method, settings.training.rounds)
     return settings

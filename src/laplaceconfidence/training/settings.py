@@ -76,11 +76,11 @@ class TrainingSettings:
             advice = "Set 'weight_average' to a decay such as 0.999."
             raise must_be("average_evidence", "false without averaged weights", self.average_evidence, advice)
 
-    def learning_rate_at(self, progress: float) -> float:
-        """The learning rate after ``progress`` rounds, parts of a round included."""
+    def learning_rate_at(self, progress: float, rounds: int | None = None) -> float:
+        """The learning rate after ``progress`` rounds, parts of a round included, of ``rounds`` or of all."""
         return learning_rate_at(
             progress,
-            rounds=self.rounds,
+            rounds=self.rounds if rounds is None else rounds,
             learning_rate=self.learning_rate,
             schedule=self.schedule,
             warmup=self.learning_rate_warmup,

@@ -104,6 +104,14 @@ class Step:
         Anything that ``loss`` passes on to ``after_step``.
     target_counts : Tensor of shape (n_classes,) or None
         How often each class has the largest target in this step; see ``show_targets``.
+    variables : dict of str to Tensor
+        Tensors besides the weights whose gradients the method asks for; see ``variable``.
+    gradients : dict of str to Tensor
+        Their gradients, in ``after_step``: of the loss of the whole batch and not scaled, whatever the
+        precision and the number of processes. Empty if no step was made.
+    is_made : bool
+        In ``after_step``, whether an optimizer has made a step. It has not if the method yielded no loss, or
+        if gradients overflowed in float16.
     """
 
     round: int
@@ -120,6 +128,9 @@ class Step:
     measures: dict[str, Tensor] = field(default_factory=dict)
     notes: dict[str, Tensor] = field(default_factory=dict)
     target_counts: Tensor | None = None
+    variables: dict[str, Tensor] = field(default_factory=dict)
+    gradients: dict[str, Tensor] = field(default_factory=dict)
+    is_made: bool = False
 
     @property
     def batch(self) -> Batch:
@@ -130,6 +141,14 @@ class Step:
     def trained(self) -> TrainedNetwork:
         """The first network that this phase trains."""
         return self.networks[self.phase.trains[0]]
+
+    def variable(self, name: str, values: Tensor) -> Tensor:
+        """A copy of ``values`` for the loss, whose gradient ``gradients[name]`` has in ``after_step``.
+
+        Its rows have to be about this process's share of the batch.
+        """
+        self.variables[name] = values.detach().clone().requires_grad_()
+        return self.variables[name]
 
     def measure(self, name: str, value: Tensor) -> None:
         """Record a scalar; the history has its mean over the phase."""

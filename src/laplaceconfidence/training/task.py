@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -179,6 +180,8 @@ def build_task(
     mean, deviation = _statistics(data.samples, train_rows, settings.seed)
     views = SampleViews(*augmentations, mean.to(device), deviation.to(device), settings.channels_last)
     build = _module_builder(data, run.method, run.network, run.feature_layer)
+    if isinstance(run.network, nn.Module) and _starts_anew(run.method, settings.rounds):
+        build(0, settings.seed, again=True)  # one that cannot be reset fails now, not in the middle of a run
     networks = []
     for number in range(run.method.n_networks):
         module = build(number, derived_seed(settings.seed, "network", number)).to(device)
@@ -196,7 +199,7 @@ def build_task(
         validation_rows=validation_rows,
         views=views,
         networks=tuple(networks),
-        rebuild=build,
+        rebuild=partial(build, again=True),
         device=device,
         team=team,
         weights=None if data.weights is None else torch.from_numpy(data.weights)[train_rows],
@@ -222,24 +225,35 @@ def _method_modules(method: Method, n_classes: int, seed: int, device: torch.dev
         return {name: module.to(device) for name, module in method.modules(n_classes).items()}
 
 
+class _Builder(Protocol):
+    """Builds a network from its number and a seed, for the first time or again."""
+
+    def __call__(self, number: int, seed: int, *, again: bool = False) -> HeadedNetwork: ...
+
+
 def _module_builder(
     data: TrainingData, method: Method, network: NetworkSpec, feature_layer: str | None
-) -> Callable[[int, int], HeadedNetwork]:
-    """The function that builds a network from its number and a seed."""
+) -> _Builder:
+    """The function that builds the networks of a run."""
     shape, n_classes = data.samples.shape, len(data.class_names)
 
-    def build(number: int, seed: int) -> HeadedNetwork:
+    def build(number: int, seed: int, *, again: bool = False) -> HeadedNetwork:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            # A module of the user's keeps its weights in the first network: they may be pretrained.
+            # A module of the user's keeps its weights in the first network at first: they may be pretrained.
             module = build_module(
-                network, n_classes, shape, reinitialize=number > 0, feature_layer=feature_layer
+                network, n_classes, shape, reinitialize=again or number > 0, feature_layer=feature_layer
             )
             if heads := method.heads(feature_count(module, shape), n_classes):
                 module.heads.update(heads)
         return module
 
     return build
+
+
+def _starts_anew(method: Method, rounds: int) -> bool:
+    """Whether a network gets new weights somewhere in the run."""
+    return any(phase.fresh for round in range(rounds) for phase in method.phases(round))
 
 
 def _statistics(samples: Samples, rows: Tensor, seed: int) -> tuple[Tensor, Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple
 
@@ -94,6 +94,15 @@ class TrainedNetwork:
         """Logits, penultimate features and the outputs of the heads."""
         running = self._parallel if torch.is_grad_enabled() and self.is_trained else self._plain
         outputs: Outputs = running(inputs)
+        return outputs
+
+    def outputs_with(self, parameters: Mapping[str, Tensor], inputs: Tensor) -> Outputs:
+        """The outputs with other parameters, by their names in ``module``; gradients flow to them.
+
+        Running statistics of batch normalization are not updated.
+        """
+        with self.frozen_statistics():
+            outputs: Outputs = torch.func.functional_call(self.module, dict(parameters), (inputs,))
         return outputs
 
     def begin_phase(self, is_trained: bool) -> None:

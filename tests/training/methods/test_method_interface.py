@@ -36,14 +36,12 @@ class LearnedLabels(OneNetwork):
         return {"label_logits": 5.0 * functional.one_hot(problem.labels, problem.n_classes)}
 
     def loss(self, step: Step) -> Tensor:
-        rows = step.state["label_logits"][step.batch.index].clone().requires_grad_()
-        step.notes["rows"] = rows
+        rows = step.variable("rows", step.state["label_logits"][step.batch.index])
         return -(rows.softmax(dim=1) * step.trained(step.batch.weak()).log_softmax(dim=1)).sum(dim=1).mean()
 
     def after_step(self, step: Step) -> None:
-        rows = step.notes["rows"]
-        assert rows.grad is not None
-        step.write_rows("label_logits", step.batch.index, rows.detach() - 10 * rows.grad)
+        moved = step.state["label_logits"][step.batch.index] - 10 * step.gradients["rows"]
+        step.write_rows("label_logits", step.batch.index, moved)
 
 
 @dataclass(frozen=True)

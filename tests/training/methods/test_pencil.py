@@ -1,5 +1,7 @@
 """PENCIL's label gradient against autograd and finite differences, its stages, and its independence."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 from method_steps import C, step_of, whole_batch_step
@@ -7,6 +9,8 @@ from torch import Tensor
 
 from laplaceconfidence.training.methods.interface import Plan, Problem
 from laplaceconfidence.training.methods.pencil import LABEL_LOGITS, Pencil
+from laplaceconfidence.training.step import Step
+from small_runs import noisy_digits, quick
 
 METHOD = Pencil(warmup=1, correction=2, final=3, compatibility=0.3, entropy_weight=0.2, label_rate=5.0)
 
@@ -50,6 +54,25 @@ def test_labels_move_by_their_gradient_while_they_are_corrected_only() -> None:
         slope = METHOD.label_gradient(before, p, step.batch.labels)
         expected = before - 5.0 / 6 * slope if moves else before  # the batch size of the run is 6
         torch.testing.assert_close(step.state[LABEL_LOGITS], expected)
+
+
+def test_neither_precision_nor_scaled_losses_change_the_labels() -> None:
+    X, y, _ = noisy_digits(64)
+    learned = {}
+
+    @dataclass(frozen=True)
+    class Watched(Pencil):
+        def after_step(self, step: Step) -> None:
+            Pencil.after_step(self, step)
+            learned[step.round] = step.state[LABEL_LOGITS].clone()
+
+    moved = {}
+    for precision in ("float32", "float16"):
+        method = Watched(warmup=0, correction=1, final=1, label_rate=100.0)
+        quick(method=method, precision=precision, rounds=1, weak="none", validation_fraction=0).fit(X, y)
+        moved[precision] = learned[0]
+    torch.testing.assert_close(moved["float16"], moved["float32"], rtol=0, atol=0.05)
+    assert (moved["float32"] - moved["float32"].round()).abs().max() > 0.05  # they did move
 
 
 def test_the_loss_is_the_mean_that_the_paper_writes() -> None:

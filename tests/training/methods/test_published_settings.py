@@ -19,7 +19,7 @@ from laplaceconfidence.training.networks.registry import NETWORKS
 from laplaceconfidence.training.preset_tables import TrainingPreset
 from laplaceconfidence.training.presets import load_preset, preset_names
 from laplaceconfidence.training.trained_network import TrainedNetwork
-from small_runs import QUICK, noisy_digits, quick
+from small_runs import noisy_digits, quick
 
 EVERY = pytest.mark.parametrize("name", sorted(METHODS))
 
@@ -60,7 +60,11 @@ def test_the_published_settings_of_this_method_are_its_presets() -> None:
 def passes(monkeypatch: pytest.MonkeyPatch, name: str) -> tuple[float, Any]:
     """Passes per sample of the last round: forward 1, with backward 3."""
     counted = [0.0]
-    original = TrainedNetwork.outputs
+    original, with_parameters = TrainedNetwork.outputs, TrainedNetwork.outputs_with
+
+    def counting_virtual(self: TrainedNetwork, parameters: Any, inputs: Any) -> Any:
+        counted[0] += 3 * len(inputs)
+        return with_parameters(self, parameters, inputs)
 
     def counting(self: TrainedNetwork, inputs: Any) -> Any:
         counted[0] += len(inputs) * (3 if torch.is_grad_enabled() and self.is_trained else 1)
@@ -68,9 +72,10 @@ def passes(monkeypatch: pytest.MonkeyPatch, name: str) -> tuple[float, Any]:
 
     X, y, _ = noisy_digits(128)
     starts: list[float] = []
-    own = QUICK.get(name, {})
+    own = {"synthetic_sets": 10} if name == "mlnt" else {}  # the number that its cost is stated for
     with monkeypatch.context() as patched:
         patched.setattr(TrainedNetwork, "outputs", counting)
+        patched.setattr(TrainedNetwork, "outputs_with", counting_virtual)
         history = quick(method=name, own=own, rounds=4, validation_fraction=0, out=None)
         history.fit(X, y, listeners=[lambda record: starts.append(counted[0])])
     return (starts[3] - starts[2]) / 128, history.history_[-1]["phases"]
@@ -94,6 +99,8 @@ def test_the_cost_is_that_of_the_passes_of_a_round(name: str, monkeypatch: pytes
         assert made == pytest.approx(stated - 6 * (1 - phases[0]["kept_share"]))
     elif name == "laplacenet":  # stated for 16% of labeled samples in every batch; here there are no others
         assert made - 1 == pytest.approx((stated - 1) * (1 - 0.16))
+    elif name == "incv":  # stated for a run that uses all samples
+        assert made == pytest.approx(stated * phases[0]["used_share"])
     else:
         assert made == pytest.approx(stated)
 

@@ -75,6 +75,7 @@ class CoTeaching(Method):
         "NeurIPS",
         year=2018,
         cost=2.0,
+        title="Co-teaching",
         needs=("noise rate",),
     )
     published: ClassVar[tuple[PublishedSettings, ...]] = (

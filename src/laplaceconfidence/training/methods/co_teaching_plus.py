@@ -48,6 +48,7 @@ class CoTeachingPlus(CoTeaching):
         'Yu et al., "How does Disagreement Help Generalization against Label Corruption?", ICML',
         year=2019,
         cost=2.0,
+        title="Co-teaching+",
         needs=("noise rate",),
     )
     published: ClassVar[tuple[PublishedSettings, ...]] = (

@@ -37,7 +37,9 @@ class CrossEntropy(Method):
 
     label_smoothing: float = 0.0
     n_networks: ClassVar[int] = 1
-    facts: ClassVar[MethodFacts] = MethodFacts("The baseline of all papers", year=None, cost=1.0)
+    facts: ClassVar[MethodFacts] = MethodFacts(
+        "The baseline of all papers", year=None, cost=1.0, title="cross-entropy"
+    )
     published: ClassVar[tuple[PublishedSettings, ...]] = tuple(
         PublishedSettings(
             data,

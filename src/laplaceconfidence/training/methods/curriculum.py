@@ -61,6 +61,7 @@ class CurriculumLoss(Method):
         year=2020,
         cost=1.0,
         needs=("noise rate",),
+        title="curriculum loss",
     )
     published: ClassVar[tuple[PublishedSettings, ...]] = (
         _settings("MNIST", "symmetric-excluding", 0.5, 5),

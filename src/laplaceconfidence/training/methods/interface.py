@@ -6,20 +6,21 @@ devices, seeds, checkpoints and processes, and calls five functions of the metho
 - ``phases(round)``: which networks are trained in this round, in which order, and for how many passes;
 - ``plan(phase, evidence, state)``: once before every phase, from the outputs of the networks on the training
   set: which samples are used, and what is known about them (confidences, splits);
-- ``loss(step)``: the loss of one batch;
+- ``loss(step)``: the loss of one batch (``losses(step)`` for several steps of the optimizers, or none);
 - ``after_step(step)``: updates of the method's own state (averaged teachers, learned labels, queues);
 - ``final_confidence(evidence, state)``: at the end, the confidence of each given label.
 
 The state of a method is a dict of tensors, which the loop saves and restores, like the modules that a method
-has besides the networks (``modules``).
+has besides the networks (``modules``). A method that trains in stages describes them by ``stage(round)``:
+which rounds are one training of their own, who predicts in them, and whether their networks may be kept.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -79,6 +80,50 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """Consecutive rounds that are one training of their own, such as one that only selects samples.
+
+    Attributes
+    ----------
+    first_round : int, default=0
+        The first round of the stage, counted from 0. The schedule of the learning rate starts there.
+    rounds : int, optional
+        Rounds of the stage, over which the schedule of the run is spread; by default all that are left.
+    predictors : tuple of int, optional
+        The networks that predict; by default the ``predictors`` of the method.
+    counts : bool, default=True
+        Whether the networks of the stage may be kept in the end. Its rounds are otherwise left out of the
+        best and the last rounds in the summary, too, and the best round so far is forgotten after the first
+        round of the next stage.
+    """
+
+    first_round: int = 0
+    rounds: int | None = None
+    predictors: tuple[int, ...] | None = None
+    counts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WeightCopy:
+    """Weights that one network takes from another.
+
+    Attributes
+    ----------
+    target : int
+        The network whose weights are replaced.
+    source : int
+        The network that they are taken from; it may be the same one.
+    best : bool, default=False
+        Whether they are those of the best round so far, by held-out labels, instead of the present ones. They
+        are the present ones, too, where no labels are held out.
+    """
+
+    target: int
+    source: int
+    best: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Phase:
     """A part of a round in which some networks are trained.
 
@@ -92,13 +137,19 @@ class Phase:
         Passes over the first stream of the plan.
     evidence : tuple of int, default=()
         Networks whose outputs on the whole training set are passed to ``plan``.
+    best_evidence : bool, default=False
+        Whether these are the outputs of the best round so far, by held-out labels, if any are held out.
     fresh : tuple of int, default=()
         Networks that get new random weights once the plan is made.
     fresh_parts : tuple of str, default=()
         Parts of these networks that get new weights: names of ``heads``, or "classifier", the layer that
         takes the penultimate features. By default everything is new.
+    copies : tuple of WeightCopy, default=()
+        Weights that are copied after that, in this order.
     learning_rate : float, optional
-        Replaces the learning rate of the schedule.
+        Replaces the learning rate of the schedule; 0 trains nothing.
+    relative_learning_rate : float, optional
+        Replaces it by this share of the highest learning rate of the run.
     cost : float, default=1
         Time of a pass relative to one of plain training: a forward pass without gradients is a third. The
         time that is left is estimated from it until such a phase was measured.
@@ -108,9 +159,12 @@ class Phase:
     trains: tuple[int, ...]
     passes: int = 1
     evidence: tuple[int, ...] = ()
+    best_evidence: bool = False
     fresh: tuple[int, ...] = ()
     fresh_parts: tuple[str, ...] = ()
+    copies: tuple[WeightCopy, ...] = ()
     learning_rate: float | None = None
+    relative_learning_rate: float | None = None
     cost: float = field(default=1.0, compare=False)
 
     def __str__(self) -> str:
@@ -213,7 +267,7 @@ class Plan:
     def over(cls, rows: FloatArray | IntArray | Tensor, **tensors: FloatArray | Tensor) -> Plan:
         """One stream over ``rows``, with tensors about all samples."""
         return cls(
-            {"samples": torch.as_tensor(rows)},
+            {"samples": torch.as_tensor(rows).cpu()},
             {name: torch.as_tensor(value) for name, value in tensors.items()},
         )
 
@@ -270,10 +324,65 @@ class Method(ABC):
             A scalar.
         """
 
+    def losses(self, step: Step) -> Iterator[Tensor]:
+        """The losses of one batch: after each of them the optimizers make a step; by default ``loss``.
+
+        A method that makes several steps per batch yields several losses, each computed with the weights
+        after the step before it. One that yields none leaves the weights as they are. All processes have to
+        yield equally many, so what is yielded may depend on the whole batch only.
+
+        Parameters
+        ----------
+        step : Step
+            Batches, networks, plan and state.
+
+        Yields
+        ------
+        Tensor
+            A scalar.
+        """
+        yield self.loss(step)
+
+    def for_rounds(self, rounds: int) -> Self:
+        """The method as it is used in a run of so many rounds; by default unchanged.
+
+        Settings that depend on the number of rounds are filled in here, and numbers of rounds that cannot
+        work are refused. Everything else is asked of the method that is returned.
+
+        Parameters
+        ----------
+        rounds : int
+            All rounds of the run.
+
+        Returns
+        -------
+        Method
+        """
+        return self
+
+    def stage(self, round: int) -> Stage:
+        """The stage that a round belongs to; by default the whole run is one.
+
+        Parameters
+        ----------
+        round : int
+            Counted from 0.
+
+        Returns
+        -------
+        Stage
+        """
+        return Stage()
+
     @property
     def predictors(self) -> tuple[int, ...]:
         """The networks that predict, together if there are several (see ``sums_logits``)."""
         return tuple(range(self.n_networks))
+
+    def predictors_in(self, round: int) -> tuple[int, ...]:
+        """The networks that predict after a round: those of its stage, if it names any."""
+        of_stage = self.stage(round).predictors
+        return self.predictors if of_stage is None else of_stage
 
     @property
     def takes_audited(self) -> bool:
@@ -347,12 +456,13 @@ class Method(ABC):
         return Plan.over(np.flatnonzero(evidence.labels != MISSING))
 
     def after_step(self, step: Step) -> None:  # noqa: B027 (a hook that most methods leave empty)
-        """Called after the optimizers have made their step.
+        """Called after the optimizers have made their steps for a batch.
 
         Parameters
         ----------
         step : Step
-            The same object that ``loss`` got.
+            The same object that ``loss`` got, with the ``gradients`` of its variables. ``is_made`` is false
+            if no weights were changed.
         """
 
     def final_confidence(self, evidence: Evidence, state: State) -> FloatArray:

@@ -165,6 +165,7 @@ class Laplace(Method):
         'Chen et al., "LaplaceConfidence: a Graph-based Approach for Learning with Noisy Labels"',
         year=2023,
         cost=22 / 3,
+        title="LaplaceConfidence",
     )
     published: ClassVar[tuple[PublishedSettings, ...]] = (
         _cifar("CIFAR-10", "symmetric", 0.2, n_neighbors=50, sharpen=1.0),

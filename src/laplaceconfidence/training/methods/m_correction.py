@@ -82,7 +82,10 @@ class MCorrection(Method):
     prior_weight: float = 1.0
     n_networks: ClassVar[int] = 1
     facts: ClassVar[MethodFacts] = MethodFacts(
-        'Arazo et al., "Unsupervised Label Noise Modeling and Loss Correction", ICML', year=2019, cost=5 / 3
+        'Arazo et al., "Unsupervised Label Noise Modeling and Loss Correction", ICML',
+        year=2019,
+        cost=5 / 3,
+        title="M-correction",
     )
     published: ClassVar[tuple[PublishedSettings, ...]] = tuple(
         _settings(variant, data, rates)

@@ -54,7 +54,10 @@ class MixUpTraining(Method):
     alpha: float = 32.0
     n_networks: ClassVar[int] = 1
     facts: ClassVar[MethodFacts] = MethodFacts(
-        'Zhang et al., "mixup: Beyond Empirical Risk Minimization", ICLR', year=2018, cost=1.0
+        'Zhang et al., "mixup: Beyond Empirical Risk Minimization", ICLR',
+        year=2018,
+        cost=1.0,
+        title="MixUp",
     )
     published: ClassVar[tuple[PublishedSettings, ...]] = (
         _settings("none", (), 1.0, "official code"),

@@ -35,7 +35,7 @@ def plan_before_estimate(evidence: Evidence) -> Plan:
     -------
     Plan
     """
-    return Plan.over(_halves(evidence)[0])
+    return Plan.over(halves(evidence)[0])
 
 
 def estimated_noise_rate(setting: str, evidence: Evidence, state: State) -> float:
@@ -58,7 +58,7 @@ def estimated_noise_rate(setting: str, evidence: Evidence, state: State) -> floa
         The mean over the networks.
     """
     if NOISE_RATE not in state:
-        held_out = _halves(evidence)[1]
+        held_out = halves(evidence)[1]
         rates = [
             float(fit_on_features(NoiseAwareConfidence(), evidence, network, held_out).noise_rate_)
             for network in evidence.networks
@@ -75,7 +75,7 @@ def estimated_noise_rate(setting: str, evidence: Evidence, state: State) -> floa
     return float(state[NOISE_RATE])
 
 
-def _halves(evidence: Evidence) -> tuple[IntArray, IntArray]:
+def halves(evidence: Evidence) -> tuple[IntArray, IntArray]:
     """Labeled samples that the plain phase trains on, and those it holds out; the same in every round."""
     labeled = np.flatnonzero(evidence.labels != MISSING)
     seed = derived_seed(evidence.problem.seed, "halves for the noise rate")

@@ -22,6 +22,8 @@ class MethodOverview:
         The name that presets and the command line use.
     class_name : str
         Name of its class.
+    title : str
+        What tables call it.
     summary : str
         The first sentence of its documentation.
     description : str
@@ -36,6 +38,7 @@ class MethodOverview:
 
     name: str
     class_name: str
+    title: str
     summary: str
     description: str
     paper: str
@@ -66,6 +69,7 @@ def describe_method(name: str) -> MethodOverview:
     return MethodOverview(
         name=name,
         class_name=kind.__name__,
+        title=(facts and facts.title) or kind.__name__,
         summary=paragraphs[0],
         description=paragraphs[1] if described else "",
         paper=facts.paper if facts else "-",
@@ -123,7 +127,7 @@ NEEDS = (
 
 COST = (
     "Cost: computation of a round relative to cross-entropy, counted in passes (forward 1, training 3); for "
-    "DivideMix and AugDesc if half of the labels are kept, for other methods that leave samples out if they "
-    "keep all."
+    "DivideMix, AugDesc and ITLM if half of the labels are kept, for other methods that leave samples out if "
+    "they keep all."
 )
 """What lists say about the column of costs."""

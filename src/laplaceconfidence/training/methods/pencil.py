@@ -81,6 +81,7 @@ class Pencil(Method):
         'Yi and Wu, "Probabilistic End-to-end Noise Correction for Learning with Noisy Labels", CVPR',
         year=2019,
         cost=1.0,
+        title="PENCIL",
     )
     published: ClassVar[tuple[PublishedSettings, ...]] = (
         _settings("asymmetric", (), "official code", 0.06, label_rate=600.0),

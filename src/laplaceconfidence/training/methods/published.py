@@ -25,12 +25,15 @@ class MethodFacts:
         forward pass is 1, a training pass (forward and backward) is 3.
     needs : tuple of str, default=()
         What the method has to be told besides samples and labels, such as "noise rate".
+    title : str, default=""
+        What the method is called in tables, such as "Co-teaching"; by default the name of its class.
     """
 
     paper: str
     year: int | None
     cost: float
     needs: tuple[str, ...] = ()
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)

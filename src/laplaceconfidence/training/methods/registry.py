@@ -15,17 +15,22 @@ from laplaceconfidence.training.methods.cross_entropy import CrossEntropy
 from laplaceconfidence.training.methods.curriculum import CurriculumLoss
 from laplaceconfidence.training.methods.d2l import D2L
 from laplaceconfidence.training.methods.dividemix import DivideMix
+from laplaceconfidence.training.methods.forward_correction import ForwardCorrection
+from laplaceconfidence.training.methods.incv import INCV
 from laplaceconfidence.training.methods.interface import Method
+from laplaceconfidence.training.methods.itlm import ITLM
 from laplaceconfidence.training.methods.laplace import Laplace
 from laplaceconfidence.training.methods.laplacenet import LaplaceNet
 from laplaceconfidence.training.methods.m_correction import MCorrection
 from laplaceconfidence.training.methods.mentornet import MentorNet
 from laplaceconfidence.training.methods.mixup import MixUpTraining
+from laplaceconfidence.training.methods.mlnt import MLNT
 from laplaceconfidence.training.methods.moit import Moit
 from laplaceconfidence.training.methods.moit_plus import MoitPlus
 from laplaceconfidence.training.methods.ncr import NCR
 from laplaceconfidence.training.methods.ngc import NGC
 from laplaceconfidence.training.methods.pencil import Pencil
+from laplaceconfidence.training.methods.selfie import SELFIE
 from laplaceconfidence.training.methods.topofilter import TopoFilter
 from laplaceconfidence.validation import did_you_mean, must_be
 
@@ -49,6 +54,11 @@ METHODS: dict[str, type[Method]] = {
     "ngc": NGC,
     "augdesc": AugDesc,
     "ncr": NCR,
+    "forward_correction": ForwardCorrection,
+    "itlm": ITLM,
+    "selfie": SELFIE,
+    "incv": INCV,
+    "mlnt": MLNT,
 }
 """Every training method by the name that presets and the command line use."""
 
