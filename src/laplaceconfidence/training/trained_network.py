@@ -83,6 +83,7 @@ class TrainedNetwork:
         self.averages_itself = not module.heads
         self._parallel = team.parallel(module, device) if self.averages_itself else module
         self._plain: nn.Module = module
+        self._not_compiled = self._parallel
         if compiled:
             self._parallel = torch.compile(self._parallel)  # type: ignore[assignment]
             self._plain = torch.compile(module)  # type: ignore[assignment]
@@ -90,9 +91,15 @@ class TrainedNetwork:
     def __call__(self, inputs: Tensor) -> Tensor:
         return self.outputs(inputs).logits
 
-    def outputs(self, inputs: Tensor) -> Outputs:
-        """Logits, penultimate features and the outputs of the heads."""
-        running = self._parallel if torch.is_grad_enabled() and self.is_trained else self._plain
+    def outputs(self, inputs: Tensor, *, compiled: bool = True) -> Outputs:
+        """Logits, penultimate features and the outputs of the heads.
+
+        A compiled network has first derivatives only; ``compiled=False`` runs it as it was before.
+        """
+        if torch.is_grad_enabled() and self.is_trained:
+            running = self._parallel if compiled else self._not_compiled
+        else:
+            running = self._plain if compiled else self.module
         outputs: Outputs = running(inputs)
         return outputs
 

@@ -12,12 +12,15 @@ from laplaceconfidence.exceptions import Interrupted
 from laplaceconfidence.training.methods.co_teaching import CoTeaching
 from laplaceconfidence.training.methods.curriculum import CurriculumLoss
 from laplaceconfidence.training.methods.interface import Method
+from laplaceconfidence.training.methods.selfie import SELFIE
 from small_runs import noisy_digits, quick, weights
 
 RUN: dict[str, Any] = {"network": "mlp", "rounds": 6, "learning_rate": 0.05, "validation_fraction": 0}
 
 
-@pytest.mark.parametrize("method", [CoTeaching(ramp=4), CurriculumLoss(warmup=4)])
+@pytest.mark.parametrize(
+    "method", [CoTeaching(ramp=4), CurriculumLoss(warmup=4), SELFIE(warmup=4, restarts=0)]
+)
 def test_the_rate_is_estimated_at_the_end_of_the_plain_phase(
     method: Method, caplog: pytest.LogCaptureFixture
 ) -> None:

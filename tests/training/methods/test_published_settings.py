@@ -66,9 +66,9 @@ def passes(monkeypatch: pytest.MonkeyPatch, name: str) -> tuple[float, Any]:
         counted[0] += 3 * len(inputs)
         return with_parameters(self, parameters, inputs)
 
-    def counting(self: TrainedNetwork, inputs: Any) -> Any:
+    def counting(self: TrainedNetwork, inputs: Any, **options: Any) -> Any:
         counted[0] += len(inputs) * (3 if torch.is_grad_enabled() and self.is_trained else 1)
-        return original(self, inputs)
+        return original(self, inputs, **options)
 
     X, y, _ = noisy_digits(128)
     starts: list[float] = []

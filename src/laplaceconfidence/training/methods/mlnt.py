@@ -198,7 +198,7 @@ class MLNT(Method):
         """
         view, weight = step.batch.weak(), step.batch.weight
         parameters = {name: one for name, one in step.trained.module.named_parameters() if one.requires_grad}
-        logits = step.trained(view)
+        logits = step.trained.outputs(view, compiled=False).logits
         targets, neighbors = self._targets_and_neighbors(step, view)
         total = torch.zeros((), device=view.device)
         slopes = [torch.zeros_like(one) for one in parameters.values()]
