@@ -30,7 +30,7 @@ from laplaceconfidence.confidence.laplace import LaplaceConfidence
 from laplaceconfidence.confidence.loss_mixture import GaussianLossMixture
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.confidence.noise_aware.probes import fit_regression
-from laplaceconfidence.confidence.noise_aware.views import half_whitened
+from laplaceconfidence.confidence.noise_aware.views import principal_coordinates
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.data.transitions import CIFAR10_ASYMMETRIC, DIGITS_ASYMMETRIC
@@ -96,7 +96,8 @@ def drawn_from(log_p: np.ndarray, truth: np.ndarray, rate: float, rng: np.random
 def out_of_fold_probabilities(features: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
     n_classes = int(labels.max()) + 1
     rng = np.random.default_rng(seed)
-    coordinates, _ = half_whitened(features, None, n_jobs=None, rng=rng)
+    coordinates, axes = principal_coordinates(features, None, n_jobs=None, rng=rng)
+    coordinates = axes.half_whitened(coordinates)
     folds = make_held_out_folds(labels, 5, rng)
     best, best_score = np.empty(0), -np.inf
     for l2 in (0.01, 0.03, 0.1):

@@ -135,6 +135,21 @@ class HeldOutFolds:
         numbers: IntArray = table[self.folds]
         return numbers
 
+    def pairs_of_fold(self) -> IntArray:
+        """The numbers of the pairs that each fold is in.
+
+        Returns
+        -------
+        ndarray of shape (folds, folds - 1)
+            Positions in ``pairs``.
+        """
+        return np.array(
+            [
+                [number for number, pair in enumerate(self.pairs) if fold in pair]
+                for fold in range(self.n_folds)
+            ]
+        )
+
     def mean_over_others(self, values: FloatArray) -> FloatArray:
         """Mean over the folds that a sample is not in.
 

@@ -169,7 +169,9 @@ def test_a_local_posterior_has_the_rate_it_was_given(seed: int, rate: float) -> 
     labels = rng.integers(-1, 4, 80)
     noise = 0.8 * np.eye(4) + 0.05
     pool = Pool(np.ones(1), np.zeros(4), noise)
-    result, explained = local_noise_posterior(pool, evidence, rng.dirichlet(np.ones(4), 80), labels, rate)
+    result, explained = local_noise_posterior(
+        pool, evidence, None, rng.dirichlet(np.ones(4), 80), labels, rate
+    )
     assert 0 <= explained <= 1
     np.testing.assert_allclose(1 - result.confidence.mean(), rate, atol=1e-6)
     np.testing.assert_allclose(result.distributions.sum(axis=1), 1, atol=1e-9)
@@ -181,7 +183,7 @@ def test_without_a_matrix_the_local_majority_decides() -> None:
     labels = np.array([0] * 6 + [1] * 4)
     pool = Pool(np.ones(1), np.zeros(3), np.eye(3))
     result, explained = local_noise_posterior(
-        pool, [np.log(chances).astype(np.float32)], chances, labels, noise_rate=0.4
+        pool, [np.log(chances).astype(np.float32)], None, chances, labels, noise_rate=0.4
     )
     assert explained == 0
     assert (result.distributions.argmax(axis=1) == 0).all()

@@ -279,3 +279,19 @@ def test_wrong_settings_are_named(setting: str, value: object) -> None:
 def test_labels_that_are_none_are_refused(y: object) -> None:
     with pytest.raises(ValueError):
         NoiseAwareConfidence().fit(X, y)
+
+
+def test_much_noise_is_found_with_more_classes_than_columns() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(60), 40)
+    X = (rng.normal(size=(60, 24))[truth] * 1.5 + rng.normal(size=(2400, 24))).astype(np.float32)
+    given = np.where(rng.random(2400) < 0.8, rng.integers(0, 60, 2400), truth)
+    model = NoiseAwareConfidence(n_jobs=1).fit(X, given)
+    assert model.identifiable_
+    assert model.noise_rate_ == pytest.approx((given != truth).mean(), abs=0.05)
+    assert roc_auc_score(given == truth, model.confidence_) > 0.98
+    assert model.disagreement_ is not None
+    np.testing.assert_allclose(model.label_distributions_.sum(axis=1), 1, atol=1e-5)
+    of_given = model.label_distributions_[np.arange(2400), given]
+    np.testing.assert_allclose(of_given, model.confidence_, atol=1e-5)
+    assert model.expected_errors_.sum() == pytest.approx((1 - model.confidence_).sum(), rel=1e-3)

@@ -48,7 +48,7 @@ def test_a_line_search_that_goes_too_far_finds_numbers(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("with_candidates", [False, True])
 def test_gradients_of_the_pools_are_right(with_candidates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    n, n_classes, m = 30, 40 if with_candidates else 4, 2
+    n, n_classes, m = 30, 60 if with_candidates else 4, 2
     codes = rng.integers(0, n_classes, n)
     candidates = None
     evidence = rng.normal(size=(m, n, n_classes))

@@ -1,9 +1,13 @@
 """Linear probes against scikit-learn, fit by fit."""
 
+import dataclasses
+
 import numpy as np
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+import pytest
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
+from laplaceconfidence.confidence.noise_aware import probes
 from laplaceconfidence.confidence.noise_aware.probes import fit_discriminants, fit_regression
 
 
@@ -38,13 +42,15 @@ def test_fits_of_the_probe_do_not_mix_and_hard_targets_are_soft_ones() -> None:
     np.testing.assert_allclose(together[:, [0, 2]], changed[:, [0, 2]], atol=1e-3)
 
 
-def test_discriminants_are_those_of_scikit_learn_where_classes_are_large() -> None:
+def test_discriminants_are_gaussians_with_one_variance_per_axis_where_classes_are_large() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 3000)
     Z = (rng.normal(size=(3, 4))[y] * 1.5 + rng.normal(size=(3000, 4))).astype(np.float32)
     probe = fit_discriminants(Z, y, np.ones((3000, 1), np.float32), 3, n_jobs=1)
-    peer = LinearDiscriminantAnalysis().fit(Z, y)
-    np.testing.assert_allclose(softmax(probe.logits(Z)[:, 0]), peer.predict_proba(Z), atol=0.02)
+    means = np.stack([Z[y == c].mean(axis=0) for c in range(3)])
+    deviations = np.sqrt(np.square(Z - means[y]).mean(axis=0))
+    by_class = norm.logpdf(Z[:, None], means, deviations).sum(axis=2) + np.log(np.bincount(y) / 3000)
+    np.testing.assert_allclose(softmax(probe.logits(Z)[:, 0]), softmax(by_class), atol=0.02)
 
 
 def test_discriminants_use_visible_labels_only_and_hard_targets_are_soft_ones() -> None:
@@ -57,6 +63,40 @@ def test_discriminants_use_visible_labels_only_and_hard_targets_are_soft_ones() 
     renamed = np.where(visible[:, 0] > 0, y, (y + 1) % 3)
     changed = fit_discriminants(Z, renamed, visible, 3, n_jobs=1).weights
     np.testing.assert_allclose(weights[:, 0], changed[:, 0], atol=1e-5)
+
+
+def test_discriminants_do_not_depend_on_the_scale_of_an_axis() -> None:
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(120, 4)).astype(np.float32), rng.integers(0, 3, 120)
+    scale = np.float32([1, 10, 0.1, 3])
+    visible = np.ones((120, 1), np.float32)
+    logits = fit_discriminants(Z, y, visible, 3).logits(Z)
+    np.testing.assert_allclose(
+        fit_discriminants(Z * scale, y, visible, 3).logits(Z * scale), logits, atol=1e-3
+    )
+
+
+def test_a_regression_continues_from_another_one() -> None:
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(200, 5)).astype(np.float32), rng.integers(0, 3, 200)
+    visible = np.ones((200, 2), np.float32)
+    done = fit_regression(Z, y, visible, 3, l2=0.1, tol=1e-4, max_iter=100)
+    again = fit_regression(Z, y, visible, 3, l2=0.1, tol=1e-4, max_iter=0, start=done.weights)
+    np.testing.assert_array_equal(again.weights, done.weights)
+    np.testing.assert_allclose(done.averaged(np.array([[0, 1]])).weights[:, 0], done.weights.mean(axis=1))
+
+
+def test_with_many_samples_and_classes_regressions_use_the_first_axes() -> None:
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(300, 20)).astype(np.float32), rng.integers(0, 3, 300)
+    visible = np.ones((300, 1), np.float32)
+    few = dataclasses.replace(probes.PROBE, entries_of_one_step=300 * 3 * 4, fewest_axes=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probes, "PROBE", few)
+        regression, discriminant = probes.fit_probes(Z, y, visible, 3, l2=1.0, n_jobs=1)
+    assert regression.weights.shape == (5, 1, 3)
+    assert discriminant.weights.shape == (21, 1, 3)
+    assert regression.logits(Z).shape == (300, 1, 3)
 
 
 def test_discriminants_of_nothing_are_finite() -> None:

@@ -26,7 +26,7 @@ from laplaceconfidence.confidence.noise_aware.posterior import calibrate_posteri
 from laplaceconfidence.confidence.noise_aware.prediction import make_predictor
 from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool, select_pool
 from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED, SETTINGS
-from laplaceconfidence.confidence.noise_aware.transition import pair_counts, widen
+from laplaceconfidence.confidence.noise_aware.transition import class_pair_counts
 from laplaceconfidence.confidence.noise_aware.views import FeatureViews, find_views
 from laplaceconfidence.confidence.probabilities import check_pred_probs
 from laplaceconfidence.confidence.protocol import EvidenceKind
@@ -48,11 +48,11 @@ from laplaceconfidence.validation import (
 class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
     """Probability that each given label is right, from held-out evidence and a model of the noise.
 
-    A linear probe and labels propagated over graphs give evidence about every sample that does not depend on
-    its own label. One likelihood of the given labels weights the evidence, calibrates it and fits the noise
-    T[z, y] = p(given y | true z). In further rounds of self-training, the posteriors replace the given labels
-    that are learned and propagated; every label stays held out from the evidence about its own sample. The
-    latest round is used under which held-out given labels are not clearly less likely than under the best
+    Two linear probes and labels propagated over graphs give evidence about every sample that does not depend
+    on its own label. One likelihood of the given labels weights the evidence, calibrates it and fits the
+    noise T[z, y] = p(given y | true z). In further rounds of self-training, the posteriors replace the given
+    labels that are learned and propagated; every label stays held out from the evidence about its own sample.
+    The latest round is used under which held-out given labels are not clearly less likely than under the best
     round (by two standard errors, or 0.005 nats per label if that is less). The documentation page "The
     noise-aware estimator" has the formulas.
 
@@ -60,11 +60,12 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
     ----------
     n_neighbors : int, sequence of int or "auto", default="auto"
         Number of neighbors per sample in each of the graphs. "auto" is (30, 100), or (10, 30) if classes have
-        fewer than 100 labels on average; with more than 50 classes it is 30.
+        fewer than 100 labels on average.
     n_components : int or None, default=None
         Number of principal components to keep; ``None`` keeps up to 256.
     n_rounds : int or "auto", default="auto"
-        Number of rounds of self-training, the first included; "auto" is 4, with more than 50 classes 2.
+        Number of rounds of self-training, the first included; "auto" is 4, but 3 or 2 if samples times
+        classes exceed 500,000.
     n_folds : int, default=5
         Number of folds in which the given labels are held out, at least 3.
     search : {"auto", "exact", "ivf"}, default="auto"
@@ -118,7 +119,7 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         The selected entry of ``rounds_``, from 1; 0 in a fallback.
     disagreement_ : Disagreement or None
         Share of labels that differ from predictions by held-out evidence, among the most certain predictions
-        and among all; ``None`` with more than 50 classes, without a graph and in a fallback.
+        and among all; ``None`` without a graph and in a fallback.
     fallback_ : str or None
         The reason why fixed weights and an assumed noise rate were used; ``None`` if they were not.
     calibration_ : LogOddsCalibration or None
@@ -129,7 +130,7 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         Number of neighbors of the widest graph, the neighbor search that was used and the share of the true
         neighbors that it found; ``None`` without a search.
     residual_ : float or None
-        Largest true relative residual of the propagation; ``None`` without a graph.
+        Largest relative residual of the propagation; ``None`` without a graph.
     timings_ : dict of str to float
         Seconds per stage.
     n_features_in_ : int
@@ -233,7 +234,7 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
                 given,
                 verified,
                 n_classes,
-                n_rounds=self._round_count(),
+                n_rounds=self._round_count(len(given)),
                 n_folds=self.n_folds,
                 rng=rng,
             )
@@ -436,11 +437,12 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         self.recall_ = None if neighbors is None else neighbors.recall
         return views
 
-    def _round_count(self) -> int:
+    def _round_count(self, n_samples: int) -> int:
         if not isinstance(self.n_rounds, str):
             return self.n_rounds
-        many = len(self.classes_) > SETTINGS.classes.many_above
-        return SETTINGS.classes.rounds_of_many if many else SETTINGS.classes.rounds
+        limits = SETTINGS.classes
+        affordable = limits.entries_of_all_rounds // (n_samples * len(self.classes_))
+        return min(max(affordable, limits.fewest_rounds), limits.rounds)
 
     def _keep(
         self,
@@ -452,13 +454,11 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
     ) -> None:
         """Set the fitted attributes, with arrays over all classes and all samples."""
         posterior = found.posterior
-        n, n_classes = len(given), len(self.classes_)
+        n = len(given)
         distributions = posterior.distributions
         errors = distributions[posterior.rows].copy()
-        errors[np.arange(len(errors)), posterior.columns] = 0
-        some = None if selected.candidates is None else selected.candidates[posterior.rows]
-        self.expected_errors_ = pair_counts(errors, given[posterior.rows], n_classes, some)
-        distributions = widen(distributions, selected.candidates, n_classes)
+        errors[np.arange(len(errors)), posterior.codes] = 0
+        self.expected_errors_ = class_pair_counts(errors, posterior.codes)
         if verified is not None:
             known = np.flatnonzero(verified != MISSING)
             distributions[known] = 0

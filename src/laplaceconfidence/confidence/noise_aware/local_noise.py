@@ -22,7 +22,7 @@ from laplaceconfidence.confidence.noise_aware.posterior import Posterior, mean_c
 from laplaceconfidence.confidence.noise_aware.propagation import close_votes
 from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
-from laplaceconfidence.confidence.noise_aware.transition import pair_counts
+from laplaceconfidence.confidence.noise_aware.transition import Candidates, class_pair_counts, widen
 from laplaceconfidence.confidence.noise_aware.views import FeatureViews
 
 LOCAL = SETTINGS.local_noise
@@ -218,8 +218,8 @@ def label_posterior(
 ) -> LabelPosterior:
     """Compute the posterior of the selected pool, or that of local noise if the disagreement shows it.
 
-    If the noise is not identified, votes of close neighbors help to order the labels. With more than 50
-    classes, or without a graph, neither disagreement nor votes are computed.
+    If the noise is not identified, votes of close neighbors help to order the labels. Without a graph,
+    neither disagreement nor votes are computed.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def label_posterior(
     """
     of_pool = pool_posterior(selected.pool, selected.evidence, given, selected.candidates)
     disagreement = None
-    if views.graphs is not None and n_classes <= SETTINGS.classes.many_above:
+    if views.graphs is not None:
         disagreement = None if selected.fallback else _disagreement(selected, of_pool, given)
         is_local = disagreement is not None and disagreement.overrules(1 - float(of_pool.confidence.mean()))
         if is_local or not of_pool.identifiable:
@@ -261,12 +261,39 @@ def label_posterior(
 
 
 def _disagreement(selected: SelectedPool, of_pool: Posterior, given: IntArray) -> Disagreement:
-    chances = selected.pool.probabilities(selected.evidence, None)[of_pool.rows] @ selected.pool.transition
-    return measure_disagreement(chances, given[of_pool.rows])
+    chances = label_chances(selected.pool, selected.evidence, selected.candidates)
+    return measure_disagreement(chances[of_pool.rows], given[of_pool.rows])
+
+
+def label_chances(pool: Pool, evidence: list[FloatArray], candidates: Candidates | None) -> FloatArray:
+    """Compute the probability of every label under evidence that does not include the given one.
+
+    Parameters
+    ----------
+    pool : Pool
+        Weights, biases and noise matrix.
+    evidence : list of ndarray of shape (n, R)
+        One array per kind of evidence.
+    candidates : Candidates or None
+        The classes of the columns; ``None`` for all in order.
+
+    Returns
+    -------
+    ndarray of shape (n, C)
+    """
+    precision = np.float64 if candidates is None else np.float32  # for many classes it is a large product
+    probabilities = pool.probabilities(evidence, candidates).astype(precision)
+    wide = widen(probabilities, candidates, len(pool.transition))
+    return np.asarray(wide @ pool.transition.astype(precision))
 
 
 def local_noise_posterior(
-    pool: Pool, evidence: list[FloatArray], votes: FloatArray, given: IntArray, noise_rate: float
+    pool: Pool,
+    evidence: list[FloatArray],
+    candidates: Candidates | None,
+    votes: FloatArray,
+    given: IntArray,
+    noise_rate: float,
 ) -> tuple[Posterior, float]:
     """Compute posteriors under local noise.
 
@@ -277,8 +304,10 @@ def local_noise_posterior(
     ----------
     pool : Pool
         Weights, biases and noise matrix.
-    evidence : list of ndarray of shape (n, C)
+    evidence : list of ndarray of shape (n, R)
         One array per kind of evidence.
+    candidates : Candidates or None
+        The classes of the columns; ``None`` for all in order.
     votes : ndarray of shape (n, C)
         Votes of close neighbors.
     given : ndarray of shape (n,)
@@ -293,10 +322,10 @@ def local_noise_posterior(
     explained : float
         Part of the noise that the matrix explains.
     """
-    by_matrix = pool_posterior(pool, evidence, given, None)
+    by_matrix = pool_posterior(pool, evidence, given, candidates)
     found = 1 - float(by_matrix.confidence.mean()) if by_matrix.identifiable else 0.0
     explained = min(1.0, found / max(noise_rate, LOCAL.tiny))
-    chances = pool.probabilities(evidence, None).astype(np.float64) @ pool.transition
+    chances = label_chances(pool, evidence, candidates)
     rows, codes = by_matrix.rows, given[by_matrix.rows]
     confidence, distributions = _mixed_with_majority(
         by_matrix.confidence,
@@ -316,7 +345,7 @@ def _as_local_noise(
     selected: SelectedPool, votes: FloatArray, given: IntArray, n_classes: int, disagreement: Disagreement
 ) -> LabelPosterior:
     rounds = [
-        local_noise_posterior(pool, evidence, votes, given, disagreement.noise_rate)
+        local_noise_posterior(pool, evidence, selected.candidates, votes, given, disagreement.noise_rate)
         for pool, evidence in selected.alternatives
     ]
     # The likelihood of given labels does not favor rounds that learn less of the noise, so the round whose
@@ -326,7 +355,7 @@ def _as_local_noise(
     number = is_selected.index(True) if max(explained) == 0 else int(np.argmax(explained))
     round_number = selected.round if is_selected[number] else number + 1
     local = rounds[number][0]
-    counts = pair_counts(local.distributions[local.rows], given[local.rows], n_classes, None)
+    counts = class_pair_counts(local.distributions[local.rows], given[local.rows])
     counts += SETTINGS.local_noise.transition_count * np.eye(n_classes)
     step = {
         "step": "disagreement of the surest labels",

@@ -18,7 +18,9 @@ from scipy.special import expit, log_softmax
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.confidence.noise_aware.transition import (
+    Candidates,
     fit_transition,
+    own_columns,
     pair_counts,
     posterior,
     probability_of_given,
@@ -37,8 +39,8 @@ class Pool:
     ----------
     weights : ndarray of shape (m,)
         Positive weight of every kind of evidence.
-    bias : ndarray of shape (C,)
-        Class biases.
+    bias : ndarray of shape (C,) or (C + 1,)
+        Class biases, and that of the rest, which is used with candidates.
     transition : ndarray of shape (C, C)
         The noise matrix T; rows sum to 1.
     """
@@ -47,14 +49,14 @@ class Pool:
     bias: FloatArray
     transition: FloatArray
 
-    def probabilities(self, evidence: Sequence[FloatArray], candidates: IntArray | None) -> FloatArray:
+    def probabilities(self, evidence: Sequence[FloatArray], candidates: Candidates | None) -> FloatArray:
         """Class probabilities, without the given labels.
 
         Parameters
         ----------
         evidence : sequence of ndarray of shape (n, R) or (n, folds, R)
             One array per kind of evidence.
-        candidates : ndarray of shape (n, R) or None
+        candidates : Candidates or None
             The classes of the columns; ``None`` for all in order.
 
         Returns
@@ -64,7 +66,7 @@ class Pool:
         scores = sum(
             np.float32(weight) * part for weight, part in zip(self.weights, evidence, strict=True)
         ) + np.float32(0)
-        bias = _bias_of(self.bias, candidates)
+        bias = _bias_of(self.bias, len(self.transition), candidates)
         if candidates is not None and scores.ndim == 3:
             bias = bias[:, None, :]
         return _softmax(scores + bias)
@@ -82,21 +84,19 @@ class PooledRows:
         Given labels.
     n_classes : int
         Number of classes C.
-    candidates : ndarray of shape (n, R) or None
+    candidates : Candidates or None
         The classes of the columns; ``None`` for all in order.
     """
 
     evidence: FloatArray
     codes: IntArray
     n_classes: int
-    candidates: IntArray | None
+    candidates: Candidates | None
 
     @property
-    def own_column(self) -> IntArray:
-        """The column of every row's given label."""
-        if self.candidates is None:
-            return self.codes
-        return np.asarray((self.candidates == self.codes[:, None]).argmax(axis=1), dtype=np.int64)
+    def n_biases(self) -> int:
+        """Number of biases: one per class and, with candidates, one for the rest."""
+        return self.n_classes + (self.candidates is not None)
 
     def scores(self, weights: FloatArray, bias: FloatArray) -> FloatArray:
         """Weighted evidence plus biases.
@@ -105,7 +105,7 @@ class PooledRows:
         ----------
         weights : ndarray of shape (m,)
             Weight of every kind of evidence.
-        bias : ndarray of shape (C,)
+        bias : ndarray of shape (n_biases,)
             Class biases.
 
         Returns
@@ -113,7 +113,7 @@ class PooledRows:
         ndarray of shape (n, R)
         """
         total = np.tensordot(weights, self.evidence, axes=1)
-        total += _bias_of(bias, self.candidates)
+        total += _bias_of(bias, self.n_classes, self.candidates)
         return np.asarray(total)
 
     def class_sums(self, values: FloatArray) -> FloatArray:
@@ -122,17 +122,19 @@ class PooledRows:
         Parameters
         ----------
         values : ndarray of shape (n, R)
-            Values; those of "any other class" are left out.
+            Values.
 
         Returns
         -------
-        ndarray of shape (C,)
+        ndarray of shape (n_biases,)
+            With candidates, the last sum is that of the rest.
         """
         if self.candidates is None:
             total: FloatArray = values.sum(axis=0)
             return total
-        sums = np.bincount(self.candidates.ravel(), weights=values.ravel(), minlength=self.n_classes + 1)
-        return np.asarray(sums[: self.n_classes], dtype=np.float64)
+        classes = self.candidates.classes
+        sums = np.bincount(classes.ravel(), weights=values.ravel(), minlength=self.n_biases)
+        return np.asarray(sums, dtype=np.float64)
 
     def evidence_sums(self, values: FloatArray) -> FloatArray:
         """Inner products of every kind of evidence with values.
@@ -171,13 +173,13 @@ def fit_symmetric_pool(
         The fitted rate.
     """
     m, n = rows.evidence.shape[:2]
-    own, at_base = rows.own_column, base[rows.codes]
+    (own, part), at_base = own_columns(rows.codes, rows.candidates), base[rows.codes]
     every_row = np.arange(n)
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
         weights, rate, bias = _weights(theta[:m]), expit(theta[m]), theta[m + 1 :]
         p = _softmax(rows.scores(weights, bias))
-        p_own = p[every_row, own]
+        p_own = p[every_row, own] * part
         chance = (1 - rate) * p_own + rate * at_base + TINY
         value = -np.log(chance).mean() + 0.5 * NOISE_MODEL.bias_penalty * bias @ bias
         value += 0.5 * weights @ weights / (n * NOISE_MODEL.weight_spread**2)
@@ -201,7 +203,7 @@ def fit_symmetric_pool(
         [
             np.full(m, np.log(NOISE_MODEL.first_weight_sum / m)),
             [np.log(start_rate / (1 - start_rate))],
-            np.zeros(rows.n_classes),
+            np.zeros(rows.n_biases),
         ]
     )
     theta = _minimized(loss, start, NOISE_MODEL.symmetric_steps)
@@ -230,19 +232,19 @@ def fit_full_pool(
     Pool
     """
     m, n = rows.evidence.shape[:2]
-    n_classes = rows.n_classes
+    n_classes, first = rows.n_classes, len(rows.evidence) + rows.n_biases
     prior_rows = prior_counts.sum(axis=1, keepdims=True)
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        weights, bias = _weights(theta[:m]), theta[m : m + n_classes]
-        log_transition = log_softmax(theta[m + n_classes :].reshape(n_classes, n_classes), axis=1)
+        weights, bias = _weights(theta[:m]), theta[m:first]
+        log_transition = log_softmax(theta[first:].reshape(n_classes, n_classes), axis=1)
         transition = np.exp(log_transition)
         p = _softmax(rows.scores(weights, bias))
         posteriors, chance = posterior(p, transition, rows.codes, rows.candidates)
         value = -np.log(chance + TINY).sum() - (prior_counts * log_transition).sum()
         value = value / n + 0.5 * NOISE_MODEL.bias_penalty * bias @ bias
         value += 0.5 * weights @ weights / (n * NOISE_MODEL.weight_spread**2)
-        counts = pair_counts(posteriors, rows.codes, n_classes, rows.candidates)
+        counts = pair_counts(posteriors, transition, rows.codes, rows.candidates)
         score_slopes = posteriors - p
         slope = counts + prior_counts - transition * (counts.sum(axis=1, keepdims=True) + prior_rows)
         gradient = np.concatenate(
@@ -258,8 +260,8 @@ def fit_full_pool(
         [np.log(start.weights), start.bias, np.log(start.transition + NOISE_MODEL.least_transition).ravel()]
     )
     theta = _minimized(loss, theta, n_steps)
-    logits = theta[m + n_classes :].reshape(n_classes, n_classes)
-    return Pool(_weights(theta[:m]), theta[m : m + n_classes], np.exp(log_softmax(logits, axis=1)))
+    logits = theta[first:].reshape(n_classes, n_classes)
+    return Pool(_weights(theta[:m]), theta[m:first], np.exp(log_softmax(logits, axis=1)))
 
 
 def fit_fixed_noise_pool(rows: PooledRows, start: Pool, n_steps: int = NOISE_MODEL.alternating_steps) -> Pool:
@@ -356,12 +358,13 @@ def fit_alternating_pool(
     return pool
 
 
-def _bias_of(bias: FloatArray, candidates: IntArray | None) -> FloatArray:
-    """Biases at the candidates; that of "any other class" is the logarithm of the number of these classes."""
+def _bias_of(bias: FloatArray, n_classes: int, candidates: Candidates | None) -> FloatArray:
+    """Biases at the columns; to that of the rest the logarithm of the number of its classes is added."""
     if candidates is None:
-        return bias
-    n_others = len(bias) - candidates.shape[1] + 1
-    taken: FloatArray = np.append(bias, np.log(n_others))[candidates]
+        return bias[:n_classes]
+    with_rest = bias.copy()
+    with_rest[-1] += np.log(n_classes - candidates.classes.shape[1] + 1)
+    taken: FloatArray = with_rest[candidates.classes]
     return taken
 
 

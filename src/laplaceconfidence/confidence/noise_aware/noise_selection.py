@@ -22,8 +22,10 @@ from laplaceconfidence.confidence.noise_aware.noise_model import (
 )
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.confidence.noise_aware.transition import (
+    Candidates,
     fit_transition,
     is_diagonal_dominant,
+    own_posterior,
     posterior,
     uniform_noise,
 )
@@ -82,7 +84,7 @@ def choose_pool(
     evidence: Sequence[FloatArray],
     codes: IntArray,
     n_classes: int,
-    candidates: IntArray | None,
+    candidates: Candidates | None,
     rng: np.random.Generator,
 ) -> tuple[PoolCandidate, list[PoolCandidate]]:
     """Fit a pool under every kind of noise and select one.
@@ -95,7 +97,7 @@ def choose_pool(
         Given labels.
     n_classes : int
         Number of classes.
-    candidates : ndarray of shape (n, R) or None
+    candidates : Candidates or None
         The classes of the columns; ``None`` for all in order.
     rng : numpy.random.Generator
         Draws the rows that pools are fitted on, and the halves that T is evaluated on.
@@ -124,28 +126,23 @@ def choose_pool(
     simplest = max(tried, key=lambda one: one.score)
     base = bases[simplest.kind]
 
-    many = n_classes > SETTINGS.classes.many_above
-    fit = fit_alternating_pool if many else fit_full_pool
+    fit = fit_full_pool if candidates is None else fit_alternating_pool
     cells = min(SELECTION.full_cell_count * n_classes, SELECTION.full_most_cell_counts)
     prior = SELECTION.full_count * uniform_noise(SELECTION.full_rate, base) + cells * base
     full = _best_start(fit, rows, simplest.pool, prior, base)
     tried.append(_candidate("full", full, all_rows, prior, halves))
     found = tried[-1]
-    # With many classes every fit is expensive: less or more smoothing is tried only if it may help.
-    if len(codes) < SELECTION.sparse_below * n_classes and not (
-        many and clearly_worse(found.held_out, simplest.held_out)
-    ):
+    if len(codes) < SELECTION.sparse_below * n_classes:
         # In small classes, the prior of "full" may outweigh the labels: try one with fewer counts as well.
         light = SELECTION.sparse_count * uniform_noise(SELECTION.sparse_rate, base)
         light = light + SELECTION.sparse_cell_count * base * n_classes
         tried.append(_candidate("sparse", fit(rows, full, light), all_rows, light, halves))
-    if not (many and clearly_worse(simplest.held_out, found.held_out)):
-        rate = found.noise_rate * n_classes / max(1, n_classes - 1)
-        center = uniform_noise(min(max(rate, SELECTION.least_noise), SELECTION.most_noise), base)
-        part = SELECTION.shrunk_start
-        halfway = Pool(full.weights, full.bias, part * full.transition + (1 - part) * center)
-        strong = SELECTION.shrunk_count * min(1.0, SELECTION.shrunk_classes / n_classes) * center
-        tried.append(_candidate("shrunk", fit(rows, halfway, strong), all_rows, strong, halves))
+    rate = found.noise_rate * n_classes / max(1, n_classes - 1)
+    center = uniform_noise(min(max(rate, SELECTION.least_noise), SELECTION.most_noise), base)
+    part = SELECTION.shrunk_start
+    halfway = Pool(full.weights, full.bias, part * full.transition + (1 - part) * center)
+    strong = SELECTION.shrunk_count * min(1.0, SELECTION.shrunk_classes / n_classes) * center
+    tried.append(_candidate("shrunk", fit(rows, halfway, strong), all_rows, strong, halves))
     return _selected(tried), tried
 
 
@@ -176,16 +173,16 @@ def _candidate(
     """The log-likelihood of every label under T as fitted on the other half of the labels."""
     p = pool.probabilities(list(rows.evidence), rows.candidates)
     posteriors, chance = posterior(p, pool.transition, rows.codes, rows.candidates)
-    rate = 1 - float(posteriors[np.arange(len(rows.codes)), rows.own_column].mean())
-    row_counts = rows.class_sums(posteriors)
+    rate = 1 - float(own_posterior(posteriors, pool.transition, rows.codes, rows.candidates).mean())
+    row_counts = rows.class_sums(posteriors)[: rows.n_classes]
     if prior_counts is None:  # there are too few parameters to overfit
         held_out = np.log(chance + TINY)
     else:
         held_out = np.empty(len(rows.codes))
         for half in (0, 1):
             inside = halves == half
-            others = None if rows.candidates is None else rows.candidates[~inside]
-            here = None if rows.candidates is None else rows.candidates[inside]
+            others = None if rows.candidates is None else rows.candidates.at(~inside)
+            here = None if rows.candidates is None else rows.candidates.at(inside)
             transition = fit_transition(p[~inside], rows.codes[~inside], prior_counts, others)
             _, chance = posterior(p[inside], transition, rows.codes[inside], here)
             held_out[inside] = np.log(chance + TINY)
@@ -212,5 +209,5 @@ def _some_rows(rows: PooledRows, rng: np.random.Generator) -> PooledRows:
     if n <= most:
         return rows
     kept = np.sort(rng.choice(n, most, replace=False))
-    some = None if rows.candidates is None else rows.candidates[kept]
+    some = None if rows.candidates is None else rows.candidates.at(kept)
     return PooledRows(np.ascontiguousarray(rows.evidence[:, kept]), rows.codes[kept], rows.n_classes, some)

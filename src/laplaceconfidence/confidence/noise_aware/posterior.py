@@ -23,7 +23,13 @@ from laplaceconfidence.confidence.calibration import (
 )
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
-from laplaceconfidence.confidence.noise_aware.transition import posterior
+from laplaceconfidence.confidence.noise_aware.transition import (
+    Candidates,
+    own_columns,
+    own_posterior,
+    posterior,
+    widen,
+)
 from laplaceconfidence.data.labels import MISSING
 
 POSTERIOR = SETTINGS.posterior
@@ -37,10 +43,10 @@ class Posterior:
     ----------
     rows : ndarray of shape (labeled,)
         Row numbers of the labeled samples.
-    distributions : ndarray of shape (n, R)
-        Probability of every class, or of every candidate.
-    columns : ndarray of shape (labeled,)
-        Column of the given label.
+    distributions : ndarray of shape (n, C)
+        Probability of every class.
+    codes : ndarray of shape (labeled,)
+        The given labels.
     confidence : ndarray of shape (labeled,)
         w, the probability that the given label is right.
     support : ndarray of shape (labeled,)
@@ -51,7 +57,7 @@ class Posterior:
 
     rows: IntArray
     distributions: FloatArray
-    columns: IntArray
+    codes: IntArray
     confidence: FloatArray
     support: FloatArray
     identifiable: bool
@@ -72,13 +78,13 @@ class Posterior:
         """
         posteriors = self.distributions[self.rows]
         every_row = np.arange(len(self.rows))
-        posteriors[every_row, self.columns] = 0
+        posteriors[every_row, self.codes] = 0
         # If all other classes have probability 0, the rest is divided evenly among them.
         posteriors[posteriors.sum(axis=1) < POSTERIOR.least_mass] = 1.0
-        posteriors[every_row, self.columns] = 0
+        posteriors[every_row, self.codes] = 0
         rest = posteriors.sum(axis=1)
         posteriors *= ((1 - confidence) / rest)[:, None]
-        posteriors[every_row, self.columns] = confidence
+        posteriors[every_row, self.codes] = confidence
         self.distributions[self.rows] = posteriors
         self.confidence = confidence
 
@@ -96,7 +102,7 @@ class Posterior:
 
 
 def pool_posterior(
-    pool: Pool, evidence: list[FloatArray], given: IntArray, candidates: IntArray | None
+    pool: Pool, evidence: list[FloatArray], given: IntArray, candidates: Candidates | None
 ) -> Posterior:
     """Compute the posteriors under a pool; if the noise is not identified, ``support`` orders the labels.
 
@@ -108,35 +114,37 @@ def pool_posterior(
         One array per kind of evidence.
     given : ndarray of shape (n,)
         Given labels, ``MISSING`` where there is none.
-    candidates : ndarray of shape (n, R) or None
+    candidates : Candidates or None
         The classes of the columns; ``None`` for all in order.
 
     Returns
     -------
     Posterior
     """
-    probabilities = pool.probabilities(evidence, candidates).astype(np.float64)
+    n_classes = len(pool.transition)
     rows = np.flatnonzero(given != MISSING)
     codes = given[rows]
-    some = None if candidates is None else candidates[rows]
-    columns = codes if some is None else (some == codes[:, None]).argmax(axis=1)
-    every_row = np.arange(len(rows))
-    support = probabilities[rows][every_row, columns]
+    probabilities = pool.probabilities(evidence, candidates).astype(np.float64)
+    some = None if candidates is None else candidates.at(rows)
+    columns, parts = own_columns(codes, some)
+    support = probabilities[rows, columns] * parts
     posteriors, _ = posterior(probabilities[rows], pool.transition, codes, some)
-    confidence = posteriors[every_row, columns]
+    confidence = own_posterior(posteriors, pool.transition, codes, some)
     low, high = 1 - float(confidence.mean()), 1 - float(support.mean())
     found = high - low <= POSTERIOR.wide_bracket or low >= POSTERIOR.found_share * high
     if found:
         probabilities[rows] = posteriors
-    result = Posterior(rows, probabilities, columns, confidence, support, found)
+    result = Posterior(rows, widen(probabilities, candidates, n_classes), codes, confidence, support, found)
     if not found:
         # Under a matrix without noise all confidences are near 1, and their order means little.
         result.rank_by(support)
+    elif candidates is not None:
+        result.replace_confidence(confidence)
     return result
 
 
 def mean_confidence(
-    alternatives: list[tuple[Pool, list[FloatArray]]], given: IntArray, candidates: IntArray | None
+    alternatives: list[tuple[Pool, list[FloatArray]]], given: IntArray, candidates: Candidates | None
 ) -> FloatArray:
     """Mean over several pools of the probability that a label is right.
 
@@ -146,7 +154,7 @@ def mean_confidence(
         Pools and the evidence they weight.
     given : ndarray of shape (n,)
         Given labels, ``MISSING`` where there is none.
-    candidates : ndarray of shape (n, R) or None
+    candidates : Candidates or None
         The classes of the columns; ``None`` for all in order.
 
     Returns

@@ -1,6 +1,6 @@
 """Class probabilities of new samples, from the same kinds of evidence and weights as in the fit.
 
-The probe is fitted to all labels and all labels are propagated, with no fold held out: the given (or
+The probes are fitted to all labels and all labels are propagated, with no fold held out: the given (or
 verified) labels if the pool is that of round 1, their posteriors if it is that of a later round. Both is done
 at the first prediction.
 """
@@ -15,11 +15,11 @@ from scipy import sparse
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.noise_aware.local_noise import LabelPosterior
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
-from laplaceconfidence.confidence.noise_aware.probes import LinearProbe, fit_probe
+from laplaceconfidence.confidence.noise_aware.probes import LinearProbe, fit_probes
 from laplaceconfidence.confidence.noise_aware.propagation import Propagator, log_shares
 from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool, log_probabilities
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
-from laplaceconfidence.confidence.noise_aware.views import FeatureViews, HalfWhitening, NeighborGraphs
+from laplaceconfidence.confidence.noise_aware.views import FeatureViews, NeighborGraphs, PrincipalAxes
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.features.scale import unit_length
 from laplaceconfidence.graph.affinity import degrees, normalized
@@ -34,8 +34,8 @@ class NewSampleModel:
     Attributes
     ----------
     coordinates : ndarray of float32, shape (n, d)
-        Half-whitened coordinates of the training samples.
-    whitening : HalfWhitening
+        Principal coordinates of the training samples.
+    axes : PrincipalAxes
         The map of new samples to these coordinates.
     graphs : NeighborGraphs
         The graphs over the training samples.
@@ -50,13 +50,13 @@ class NewSampleModel:
     """
 
     coordinates: FloatArray
-    whitening: HalfWhitening
+    axes: PrincipalAxes
     graphs: NeighborGraphs
     labels: IntArray
     distributions: FloatArray | None
     n_classes: int
     n_jobs: int | None
-    _probe: LinearProbe | None = field(default=None, repr=False)
+    _probes: list[LinearProbe] | None = field(default=None, repr=False)
     _messages: list[FloatArray] | None = field(default=None, repr=False)
 
     def evidence(self, features: FloatArray) -> list[FloatArray]:
@@ -73,14 +73,15 @@ class NewSampleModel:
             One array per kind of evidence.
         """
         with limited_threads(thread_count(self.n_jobs)):
-            coordinates = self.whitening(features)
-        return [self._fitted_probe().logits(coordinates)[:, 0], *self._neighbor_evidence(coordinates)]
+            coordinates = self.axes(features)
+        found = [probe.logits(coordinates)[:, 0] for probe in self._fitted_probes()]
+        return found + self._neighbor_evidence(coordinates)
 
-    def _fitted_probe(self) -> LinearProbe:
-        if self._probe is None:
+    def _fitted_probes(self) -> list[LinearProbe]:
+        if self._probes is None:
             labeled = self.labels != MISSING
             learned = self.labels if self.distributions is None else self._soft_labels()[:, None]
-            self._probe = fit_probe(
+            self._probes = fit_probes(
                 self.coordinates,
                 learned,
                 labeled[:, None].astype(np.float32),
@@ -88,7 +89,7 @@ class NewSampleModel:
                 l2=SETTINGS.probe.first_l2 if self.distributions is None else SETTINGS.probe.later_l2,
                 n_jobs=self.n_jobs,
             )
-        return self._probe
+        return self._probes
 
     def _neighbor_evidence(self, coordinates: FloatArray) -> list[FloatArray]:
         """Log shares per graph; every new sample is added to it as a node without a label."""
@@ -102,7 +103,10 @@ class NewSampleModel:
                 self._messages.append(np.asarray(solution / root_degree[:, None]))
         counts = self.graphs.new_sample_counts
         nearest, similarities = nearest_among(
-            unit_length(coordinates), unit_length(self.coordinates), counts[-1], n_jobs=self.n_jobs
+            unit_length(self.axes.half_whitened(coordinates)),
+            unit_length(self.axes.half_whitened(self.coordinates)),
+            counts[-1],
+            n_jobs=self.n_jobs,
         )
         weights = np.maximum(similarities, 0)
         m, n = len(coordinates), len(self.coordinates)
@@ -199,12 +203,12 @@ def make_predictor(
     Predictor
     """
     model = None
-    if views.coordinates is not None and views.whitening is not None and views.graphs is not None:
+    if views.coordinates is not None and views.axes is not None and views.graphs is not None:
         # A pool is calibrated for evidence from what its round learned: labels, or their posteriors.
         learns_labels = selected.feature_round == 1 and found.noise_model != "local"
         model = NewSampleModel(
             views.coordinates,
-            views.whitening,
+            views.axes,
             views.graphs,
             labels,
             None if learns_labels else distributions,

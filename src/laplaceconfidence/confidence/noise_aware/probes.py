@@ -1,13 +1,15 @@
-"""Probes: linear classifiers, one per choice of held-out folds, fitted together.
+"""Probes: linear classifiers, one per choice of held-out folds, fitted together. There are two kinds.
 
-With up to 50 classes they are multinomial logistic regressions. All fits share the features, so that their
-logits are one matrix product. L-BFGS has a separate step length for every fit. On principal axes the
-curvature is nearly diagonal and known in advance; it is the initial metric of L-BFGS.
+Multinomial logistic regressions, penalized in the metric of the features: axes of much variance are used
+first. All fits share the features, so that their logits are one matrix product. L-BFGS has a separate step
+length for every fit. On principal axes the curvature is nearly diagonal and known in advance; it is the
+initial metric of L-BFGS. The cost grows with classes x samples x axes x steps; where that is much, only the
+first axes and fewer steps are used.
 
-With more classes, regressions are too expensive (the cost grows with classes x samples x steps), and classes
-have few samples. The probes are then linear discriminants in closed form: every class is a Gaussian around
-its own mean, all with the same covariance, and the means are themselves Gaussian around the grand mean. Both
-covariances are estimated, and the means of classes with few samples are shrunk toward the grand mean.
+Linear discriminants in closed form, for which the scale of an axis does not matter: on every principal axis,
+a class is a Gaussian around its own mean, all with the same variance, and the means are themselves Gaussian
+around the grand mean. Both variances are estimated axis by axis, and the means of classes with few samples
+are shrunk toward the grand mean. They need few samples per class and cost little with many classes.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cholesky, eigh, solve_triangular
 
 from laplaceconfidence.arrays import FloatArray, IntArray, sized_row_blocks
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
@@ -35,8 +36,8 @@ class LinearProbe:
 
     Attributes
     ----------
-    weights : ndarray of float32, shape (d + 1, fits, C)
-        The last row is the intercept.
+    weights : ndarray of float32, shape (axes + 1, fits, C)
+        Weights of the first axes; the last row is the intercept.
     """
 
     weights: FloatArray
@@ -54,8 +55,23 @@ class LinearProbe:
         ndarray of shape (n, fits, C)
         """
         d1, n_fits, n_classes = self.weights.shape
-        flat = features @ self.weights[:-1].reshape(d1 - 1, -1) + self.weights[-1].reshape(-1)
+        flat = features[:, : d1 - 1] @ self.weights[:-1].reshape(d1 - 1, -1) + self.weights[-1].reshape(-1)
         return np.asarray(flat.reshape(len(features), n_fits, n_classes))
+
+    def averaged(self, fits: IntArray) -> LinearProbe:
+        """Mean weights over several fits.
+
+        Parameters
+        ----------
+        fits : ndarray of shape (m, k)
+            The k fits of each mean.
+
+        Returns
+        -------
+        LinearProbe
+            With m fits.
+        """
+        return LinearProbe(self.weights[:, fits].mean(axis=2))
 
 
 def even_curvature(n_classes: int) -> float:
@@ -73,21 +89,22 @@ def even_curvature(n_classes: int) -> float:
     return (1 - 1 / n_classes) / n_classes
 
 
-def fit_probe(
+def fit_probes(
     coordinates: FloatArray,
     targets: FloatArray | IntArray,
     visible: FloatArray,
     n_classes: int,
     *,
     l2: float,
+    start: LinearProbe | None = None,
     n_jobs: int | None,
-) -> LinearProbe:
-    """Fit regressions, or discriminants if there are many classes.
+) -> list[LinearProbe]:
+    """Fit a regression and a discriminant per choice of visible labels.
 
     Parameters
     ----------
     coordinates : ndarray of float32, shape (n, d)
-        Half-whitened coordinates.
+        Principal coordinates, those of most variance first.
     targets : ndarray of int64, shape (n,), or of float32, shape (n, fits, C)
         Labels, the same for all fits, or distributions.
     visible : ndarray of float32, shape (n, fits)
@@ -95,18 +112,31 @@ def fit_probe(
     n_classes : int
         Number of classes.
     l2 : float
-        Ridge penalty of a regression, in units of ``even_curvature``.
+        Ridge penalty of the regression, in units of ``even_curvature``.
+    start : LinearProbe or None, default=None
+        The regression to start from; it must not have learned labels that are held out here.
     n_jobs : int or None
         Number of threads.
 
     Returns
     -------
-    LinearProbe
+    list of LinearProbe
+        The regression and the discriminant.
     """
-    if n_classes > SETTINGS.classes.many_above:
-        return fit_discriminants(coordinates, targets, visible, n_classes, n_jobs=n_jobs)
-    penalty = l2 * even_curvature(n_classes)
-    return fit_regression(coordinates, targets, visible, n_classes, l2=penalty, n_jobs=n_jobs)
+    entries = max(1, visible.size * n_classes)
+    n_axes = max(PROBE.fewest_axes, PROBE.entries_of_one_step // entries)
+    n_steps = max(PROBE.fewest_steps, PROBE.entries_of_all_steps // entries)
+    regression = fit_regression(
+        coordinates[:, :n_axes],
+        targets,
+        visible,
+        n_classes,
+        l2=l2 * even_curvature(n_classes),
+        max_iter=min(n_steps, PROBE.most_steps),
+        start=None if start is None else start.weights,
+        n_jobs=n_jobs,
+    )
+    return [regression, fit_discriminants(coordinates, targets, visible, n_classes, n_jobs=n_jobs)]
 
 
 class _Loss:
@@ -183,6 +213,7 @@ def fit_regression(
     l2: float,
     tol: float = PROBE.tolerance,
     max_iter: int = PROBE.most_steps,
+    start: FloatArray | None = None,
     n_jobs: int | None = None,
 ) -> LinearProbe:
     """Fit multinomial logistic regressions.
@@ -192,15 +223,17 @@ def fit_regression(
     features : ndarray of shape (n, d)
         Principal coordinates with a mean square of about 1.
     targets, visible : ndarray
-        As in ``fit_probe``.
+        As in ``fit_probes``.
     n_classes : int
         Number of classes.
     l2 : float
         Ridge penalty.
     tol : float, default=0.01
         A fit stops when its gradient, in the initial metric, is at most ``tol`` times the first one.
-    max_iter : int, default=40
+    max_iter : int, default=12
         Largest number of L-BFGS steps.
+    start : ndarray of shape (d + 1, fits, C) or None, default=None
+        Weights to start from; ``None`` starts from zero.
     n_jobs : int or None, default=None
         Number of threads.
 
@@ -218,14 +251,20 @@ def fit_regression(
     threads = thread_count(n_jobs)
     with limited_threads(1), ThreadPoolExecutor(threads) as pool:
         loss = _Loss(features, targets, visible.astype(np.float32), (n_fits, n_classes), l2, pool)
-        weights = np.zeros((features.shape[1] + 1, n_fits, n_classes), dtype=np.float32)
-        return LinearProbe(_minimize(loss, weights, metric, tol, max_iter))
+        zero = np.zeros((features.shape[1] + 1, n_fits, n_classes), dtype=np.float32)
+        return LinearProbe(_minimize(loss, zero, start, metric, tol, max_iter))
 
 
-def _minimize(loss: _Loss, weights: FloatArray, metric: FloatArray, tol: float, max_iter: int) -> FloatArray:
-    """L-BFGS with its own memory and step in every fit."""
+def _minimize(
+    loss: _Loss, zero: FloatArray, start: FloatArray | None, metric: FloatArray, tol: float, max_iter: int
+) -> FloatArray:
+    """L-BFGS with its own memory and step in every fit; the tolerance refers to the gradient at zero."""
+    weights = zero
     value, gradient = loss(weights)
     first = np.sqrt(_dots(gradient, metric * gradient))
+    if start is not None and start.shape == zero.shape:
+        weights = start
+        value, gradient = loss(weights)
     memory: deque[tuple[FloatArray, FloatArray, FloatArray]] = deque(maxlen=PROBE.memory)
     for _ in range(max_iter):
         active = np.sqrt(_dots(gradient, metric * gradient)) > tol * first
@@ -270,6 +309,10 @@ def _direction(
         direction = direction - share.astype(np.float32)[:, None] * turned
         kept.append(share)
     direction = direction * metric
+    if memory:  # scale the metric to the curvature of the last step
+        _, turned, curvature = memory[-1]
+        scale = _ratio(curvature, _dots(turned, metric * turned))
+        direction *= np.where(scale > 0, scale, 1).astype(np.float32)[:, None]
     for (moved, turned, curvature), share in zip(memory, reversed(kept), strict=True):
         back = _ratio(_dots(turned, direction), curvature)
         direction = direction + (share - back).astype(np.float32)[:, None] * moved
@@ -302,7 +345,7 @@ def fit_discriminants(
     features : ndarray of shape (n, d)
         Feature vectors.
     targets, visible : ndarray
-        As in ``fit_probe``.
+        As in ``fit_probes``.
     n_classes : int
         Number of classes.
     n_jobs : int or None, default=None
@@ -316,6 +359,7 @@ def fit_discriminants(
     n_fits = visible.shape[1]
     weights = np.zeros((d + 1, n_fits, n_classes), dtype=np.float32)
     with limited_threads(thread_count(n_jobs)):
+        squares = np.square(features)
         for fit in range(n_fits):
             if targets.ndim == 1:
                 inside = np.flatnonzero(visible[:, fit] > 0)
@@ -326,37 +370,31 @@ def fit_discriminants(
             else:
                 shares = targets[:, fit] * visible[:, fit, None]
                 sums, sizes, masses = shares.T @ features, shares.sum(axis=0), shares.sum(axis=1)
-            scatter = (features * masses[:, None]).T @ features
             slopes, intercepts = _discriminants(
-                sums.astype(np.float64), sizes.astype(np.float64), scatter.astype(np.float64)
+                sums.astype(np.float64), sizes.astype(np.float64), (masses @ squares).astype(np.float64)
             )
             weights[:-1, fit], weights[-1, fit] = slopes, intercepts
     return LinearProbe(weights)
 
 
-def _discriminants(sums: FloatArray, sizes: FloatArray, scatter: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Slopes (d, C) and intercepts (C,) from the classes' sums (C, d), sizes (C,) and X'X (d, d)."""
+def _discriminants(sums: FloatArray, sizes: FloatArray, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Slopes (d, C) and intercepts (C,) from sums (C, d) and sizes (C,) of the classes, and squares (d,)."""
     n_classes, d = sums.shape
     total = max(float(sizes.sum()), PROBE.least_mass)
     grand_mean = sums.sum(axis=0) / total
     means = sums / np.maximum(sizes, PROBE.least_mass)[:, None] - grand_mean
     means[sizes <= PROBE.least_mass] = 0
-    scatter = scatter - total * np.outer(grand_mean, grand_mean)
-    between = (means * sizes[:, None]).T @ means
-    # The overall covariance counts as d further samples, so that the one within classes is regular.
+    scatter = np.maximum(squares - total * grand_mean**2, 0)
+    between = sizes @ means**2
+    # The overall variance counts as d further samples, so that the one within classes is positive.
     freedom = max(total - float((sizes > PROBE.least_mass).sum()), 0.0)
-    inside = (scatter - between + d * scatter / total) / (freedom + d)
-    inside[np.diag_indices(d)] += PROBE.ridge * max(float(np.trace(inside)) / d, PROBE.least_mass)
-    factor = cholesky(inside, lower=True)
-    whitened = solve_triangular(factor, solve_triangular(factor, between, lower=True).T, lower=True) / total
-    spreads, axes = eigh(whitened)
-    spreads = np.maximum(spreads - n_classes / total, 0)  # minus the part that chance explains
-    to_axes = solve_triangular(factor, axes, lower=True, trans="T")
-    on_axes = means @ to_axes
-    on_axes *= spreads * sizes[:, None] / (spreads * sizes[:, None] + 1)
+    inside = (np.maximum(scatter - between, 0) + d * scatter / total) / (freedom + d)
+    inside += PROBE.least_mass
+    spreads = np.maximum((between / inside - n_classes) / total, 0)  # minus the part that chance explains
+    shrunk = means * (spreads * sizes[:, None] / (spreads * sizes[:, None] + 1))
     typical = total / n_classes
-    scaled = on_axes / (1 + spreads / (spreads * typical + 1))  # the error of the mean adds to the variance
+    # The error of the mean adds to the variance.
+    scaled = shrunk / (inside * (1 + spreads / (spreads * typical + 1)))
     prior = np.log((sizes + PROBE.prior_count) / (total + PROBE.prior_count * n_classes))
-    intercepts = prior - 0.5 * np.einsum("cd,cd->c", scaled, on_axes)
-    slopes = to_axes @ scaled.T
-    return slopes, intercepts - grand_mean @ slopes
+    intercepts = prior - 0.5 * np.einsum("cd,cd->c", scaled, shrunk)
+    return scaled.T, intercepts - scaled @ grand_mean

@@ -32,7 +32,7 @@ class Propagator:
     n_jobs : int or None
         Number of threads.
     residual : float
-        Largest true relative residual of all columns so far.
+        Largest relative residual of all columns so far.
     """
 
     n_jobs: int | None = None
@@ -65,6 +65,7 @@ class Propagator:
                 columns[:, part],
                 tol=PROPAGATION.tolerance,
                 max_iter=PROPAGATION.most_iterations,
+                true_residuals=False,
                 n_jobs=self.n_jobs,
             )
             result[:, part] = solution.values

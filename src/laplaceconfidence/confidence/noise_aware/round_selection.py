@@ -21,7 +21,7 @@ from laplaceconfidence.confidence.noise_aware.noise_model import Pool
 from laplaceconfidence.confidence.noise_aware.noise_selection import PoolCandidate, choose_pool
 from laplaceconfidence.confidence.noise_aware.rounds import RoundEvidence, first_round, later_round
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
-from laplaceconfidence.confidence.noise_aware.transition import narrow, uniform_noise
+from laplaceconfidence.confidence.noise_aware.transition import Candidates, narrow, uniform_noise
 from laplaceconfidence.confidence.noise_aware.views import FeatureViews
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.stages import stage
@@ -45,7 +45,7 @@ class SelectedPool:
         One array per kind of evidence.
     alternatives : list of (Pool, list of ndarray)
         Pool and evidence of every round.
-    candidates : ndarray of shape (n, R) or None
+    candidates : Candidates or None
         The classes of the columns; ``None`` for all in order.
     history : list of dict
         The results of every round, as in ``rounds_``.
@@ -64,7 +64,7 @@ class SelectedPool:
     round: int
     evidence: list[FloatArray]
     alternatives: list[tuple[Pool, list[FloatArray]]]
-    candidates: IntArray | None
+    candidates: Candidates | None
     history: list[dict[str, Any]]
     fallback: str | None
     feature_pool: Pool | None
@@ -138,7 +138,7 @@ def select_pool(
         return _fixed(evidence, len(inside), candidates, n_classes, [], reason, int(bool(inside)))
 
     def choose(evidence: list[FloatArray]) -> tuple[PoolCandidate, list[PoolCandidate]]:
-        some = None if candidates is None else candidates[labeled]
+        some = None if candidates is None else candidates.at(labeled)
         return choose_pool([part[labeled] for part in evidence], given[labeled], n_classes, some, rng)
 
     history: list[dict[str, Any]] = []
@@ -221,7 +221,7 @@ def latest_supported(chosen: list[PoolCandidate]) -> int:
 def _fixed(
     evidence: list[FloatArray],
     n_inside: int,
-    candidates: IntArray | None,
+    candidates: Candidates | None,
     n_classes: int,
     history: list[dict[str, Any]],
     reason: str,
@@ -231,7 +231,7 @@ def _fixed(
     noise = uniform_noise(SELECTION.assumed_noise, np.full(n_classes, 1 / n_classes))
 
     def equal(n_kinds: int) -> Pool:
-        return Pool(np.full(n_kinds, 1 / n_kinds), np.zeros(n_classes), noise)
+        return Pool(np.full(n_kinds, 1 / n_kinds), np.zeros(n_classes + 1), noise)
 
     pool = equal(len(evidence))
     return SelectedPool(

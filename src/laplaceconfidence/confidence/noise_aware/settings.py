@@ -26,14 +26,14 @@ from dataclasses import dataclass, field
 class ClassCountSettings:
     """Settings that depend on the number of classes."""
 
-    many_above: int = 50
-    """More classes are "many": candidate columns, closed-form probe, one graph, T by EM. Decision 4, cost."""
-    n_candidates: int = 31
-    """Candidates per sample of many classes. Decision 4: with 15, 40% noise was estimated as none."""
+    columns: int = 50
+    """Columns per sample: all classes, or the candidates and the rest. Decision 22, for cost."""
     rounds: int = 4
     """Rounds of self-training. Decision 9: four instead of three, on embeddings with instance noise."""
-    rounds_of_many: int = 2
-    """Rounds if there are many classes. Decision 9: a third cost 28% of the time and gained little."""
+    fewest_rounds: int = 2
+    """Rounds of self-training at least, whatever the cost. Not tuned."""
+    entries_of_all_rounds: int = 2_000_000
+    """Largest product of samples, classes and rounds, except for ``fewest_rounds``. Decision 22, for cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,6 @@ class ViewSettings:
     """Neighbors per graph if classes are large. Recipe."""
     neighbors_of_small_classes: tuple[int, ...] = (10, 30)
     """Neighbors per graph if classes are small: further ones would be of other classes. Not tuned."""
-    neighbors_of_many_classes: tuple[int, ...] = (30,)
-    """Neighbors per graph if there are many classes. Decisions 4 (one graph) and 9 (30 instead of 50)."""
     large_class: int = 100
     """Mean number of labels per class from which classes are large. Not tuned."""
     closest: int = 10
@@ -62,7 +60,7 @@ class ViewSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
-    """The linear classifiers: logistic regressions, or discriminants if there are many classes."""
+    """The two linear classifiers: a logistic regression and a discriminant."""
 
     first_l2: float = 1.1
     """Ridge penalty in round 1, in units of p (1 - p) at p = 1/C: 0.1 at ten classes. Recipe, decision 4."""
@@ -70,7 +68,7 @@ class ProbeSettings:
     """Ridge penalty in later rounds, in the same units: 0.02 at ten classes. Recipe."""
     tolerance: float = 1e-2
     """A regression stops when its gradient is this part of the first one. Not tuned, for cost."""
-    most_steps: int = 40
+    most_steps: int = 12
     """Largest number of L-BFGS steps. Not tuned."""
     memory: int = 8
     """Earlier steps that L-BFGS uses. Not tuned."""
@@ -80,12 +78,18 @@ class ProbeSettings:
     """Largest number of halvings of a step that does not decrease the loss. Safety."""
     rounding: float = 1e-7
     """Relative increase of the loss that counts as single-precision rounding. Safety."""
+    entries_of_one_step: int = 10_000_000_000
+    """Regressions: largest product of samples, fits, classes and axes; the first axes are used. For cost."""
+    fewest_axes: int = 16
+    """Regressions: axes that are used at least. For cost; not tuned."""
+    entries_of_all_steps: int = 300_000_000
+    """Regressions: largest product of samples, fits, classes and steps. For cost; not tuned."""
+    fewest_steps: int = 2
+    """Regressions: steps that are taken at least. For cost; not tuned."""
     least_curvature: float = 1e-12
     """Steps with less curvature are not used by L-BFGS. Safety."""
     least_mass: float = 1e-9
-    """Discriminants: classes with a smaller sum of weights count as empty. Safety."""
-    ridge: float = 1e-6
-    """Discriminants: part of the mean variance that is added to all variances. Safety."""
+    """Discriminants: classes with a smaller sum of weights are empty; added to variances. Safety."""
     prior_count: float = 1.0
     """Discriminants: samples added to each class to estimate its share. Not tuned (Laplace's rule)."""
 

@@ -1,4 +1,4 @@
-"""Views of the samples that evidence is computed from: half-whitened coordinates, and graphs over them."""
+"""Views of the samples that evidence is computed from: principal coordinates, and graphs over them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ VIEWS = SETTINGS.views
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HalfWhitening:
-    """The map from features to the fitted half-whitened coordinates.
+class PrincipalAxes:
+    """The map from features to the fitted principal coordinates.
 
     Attributes
     ----------
@@ -42,25 +42,43 @@ class HalfWhitening:
     mean : ndarray of float32, shape (d,)
         Mean of the divided features.
     axes : ndarray of float32, shape (d, k)
-        Principal axes, each divided by the root of its standard deviation and by the overall scale.
+        Principal axes, all divided by the same scale.
+    half_whitening : ndarray of float32, shape (k,)
+        Factors that divide every axis by the root of its standard deviation, and by a common scale.
     """
 
     largest: float
     mean: FloatArray
     axes: FloatArray
+    half_whitening: FloatArray
 
     def __call__(self, features: FloatArray) -> FloatArray:
         """Compute coordinates of shape (m, k) from features of shape (m, d)."""
         return project((features / self.largest).astype(np.float32, copy=False), self.mean, self.axes)
 
+    def half_whitened(self, coordinates: FloatArray) -> FloatArray:
+        """Divide every coordinate by the root of its standard deviation.
 
-def half_whitened(
+        Full whitening would give axes of noise the same weight as axes of signal; without whitening, the
+        first few axes outweigh the rest.
+
+        Parameters
+        ----------
+        coordinates : ndarray of float32, shape (m, k)
+            Principal coordinates.
+
+        Returns
+        -------
+        ndarray of float32, shape (m, k)
+            The mean square of the fitted ones is 1.
+        """
+        return coordinates * self.half_whitening
+
+
+def principal_coordinates(
     features: FloatArray, n_components: int | None, *, n_jobs: int | None, rng: np.random.Generator
-) -> tuple[FloatArray, HalfWhitening]:
-    """Compute principal coordinates, each divided by the root of its standard deviation.
-
-    Full whitening would give axes of noise the same weight as axes of signal; without whitening, the first
-    few axes would outweigh the rest. The mean square of all entries is 1.
+) -> tuple[FloatArray, PrincipalAxes]:
+    """Compute principal coordinates, those of most variance first; the mean square of all entries is 1.
 
     Parameters
     ----------
@@ -76,8 +94,8 @@ def half_whitened(
     Returns
     -------
     coordinates : ndarray of float32, shape (n, k)
-        The half-whitened coordinates.
-    whitening : HalfWhitening
+        The principal coordinates.
+    axes : PrincipalAxes
         The map, for new samples.
     """
     with stage("features"), limited_threads(thread_count(n_jobs)):
@@ -100,13 +118,13 @@ def half_whitened(
         kept = variances > least
         if not kept.any():
             raise must_be("X", "different between samples in single precision", f"{n} nearly equal rows")
-        root_deviations = np.sqrt(np.sqrt(variances[kept]))
-        coordinates = coordinates[:, kept] / root_deviations
+        coordinates = coordinates[:, kept]
         scale = np.sqrt(np.square(coordinates).mean(dtype=np.float64))
-        coordinates /= scale
-        axes = (axes[:, kept] / root_deviations / scale).astype(np.float32)
-        whitening = HalfWhitening(float(largest), mean, axes)
-        return np.ascontiguousarray(coordinates, dtype=np.float32), whitening
+        coordinates = np.ascontiguousarray(coordinates / scale, dtype=np.float32)
+        deviations = np.sqrt(variances[kept]) / scale
+        half = 1 / np.sqrt(deviations * deviations.mean())
+        axes = (axes[:, kept] / scale).astype(np.float32)
+        return coordinates, PrincipalAxes(float(largest), mean, axes, half.astype(np.float32))
 
 
 @dataclass(slots=True, eq=False)
@@ -188,8 +206,8 @@ class FeatureViews:
     Attributes
     ----------
     coordinates : ndarray of float32, shape (n, d), or None
-        Half-whitened coordinates for the probe; ``None`` without features.
-    whitening : HalfWhitening or None
+        Principal coordinates for the probes; ``None`` without features.
+    axes : PrincipalAxes or None
         The map of new samples to these coordinates.
     graphs : NeighborGraphs or None
         The graphs; ``None`` without features and without a graph.
@@ -200,7 +218,7 @@ class FeatureViews:
     """
 
     coordinates: FloatArray | None
-    whitening: HalfWhitening | None
+    axes: PrincipalAxes | None
     graphs: NeighborGraphs | None
     normalized: list[sparse.csr_array]
     propagate: Propagator
@@ -254,16 +272,16 @@ def find_views(
     -------
     FeatureViews
     """
-    coordinates, whitening, graphs = None, None, None
+    coordinates, axes, graphs = None, None, None
     if features is not None:
-        coordinates, whitening = half_whitened(features, n_components, n_jobs=n_jobs, rng=rng)
+        coordinates, axes = principal_coordinates(features, n_components, n_jobs=n_jobs, rng=rng)
     if knn_graph is not None:
         affinity = affinity_from_knn_graph(knn_graph, len(given), kind=knn_graph_kind)
         graphs = NeighborGraphs(None, (), affinity)
-    elif coordinates is not None:
+    elif coordinates is not None and axes is not None:
         counts = neighbor_counts(n_neighbors, given, n_classes)
         neighbors = find_neighbors(
-            unit_length(coordinates),
+            unit_length(axes.half_whitened(coordinates)),
             counts[-1],
             search=search,
             target_recall=target_recall,
@@ -272,7 +290,7 @@ def find_views(
         )
         graphs = NeighborGraphs(neighbors, tuple(counts))
     made = [] if graphs is None else graphs.normalized()
-    return FeatureViews(coordinates, whitening, graphs, made, Propagator(n_jobs))
+    return FeatureViews(coordinates, axes, graphs, made, Propagator(n_jobs))
 
 
 def neighbor_counts(wanted: str | int | Sequence[int], given: IntArray, n_classes: int) -> list[int]:
@@ -296,8 +314,6 @@ def neighbor_counts(wanted: str | int | Sequence[int], given: IntArray, n_classe
         return sorted({fitting_neighbor_count(k, len(given)) for k in np.atleast_1d(wanted).tolist()})
     class_size = (given != MISSING).sum() / n_classes
     automatic = VIEWS.neighbors_of_small_classes
-    if n_classes > SETTINGS.classes.many_above:
-        automatic = VIEWS.neighbors_of_many_classes
-    elif class_size >= VIEWS.large_class:
+    if class_size >= VIEWS.large_class:
         automatic = VIEWS.neighbors_of_large_classes
     return sorted({min(k, len(given) - 1) for k in automatic})
