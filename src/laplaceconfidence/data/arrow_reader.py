@@ -1,8 +1,9 @@
-"""Readers of Arrow tables: Parquet files and Hugging Face data sets."""
+"""Readers of Arrow tables: Parquet files, Hugging Face data sets in memory, and frames of other libraries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from laplaceconfidence.data.arrow_images import image_column, images_of
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.frame_reader import refuse_repeated_columns
 from laplaceconfidence.data.read_options import ReadOptions
-from laplaceconfidence.data.tables import TABLE_OPTIONS, ColumnKind, dataset_of_table
+from laplaceconfidence.data.tables import TABLE_OPTIONS, ColumnKind, dataset_of_table, has_features
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.validation import must_be
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 def read_parquet(path: Path, options: ReadOptions) -> NoisyDataset:
     """Read a Parquet file; columns that are not used are not loaded.
+
+    Names of classes and columns of images are known where Hugging Face's library wrote the file.
 
     Parameters
     ----------
@@ -37,19 +40,21 @@ def read_parquet(path: Path, options: ReadOptions) -> NoisyDataset:
     -------
     NoisyDataset
     """
-    options.allow_only("a Parquet file", *TABLE_OPTIONS)
-    with open_parquet(path) as table:
-        return dataset_of_table(table, options)
+    with open_parquet([path]) as table:
+        options.allow_only("a Parquet file", *arrow_options(table))
+        return dataset_of_arrow(table, options)
 
 
 @contextmanager
-def open_parquet(path: Path) -> Iterator[ArrowTable]:
-    """Open a Parquet file for the duration of a ``with`` block.
+def open_parquet(paths: Sequence[Path], origin: str | None = None) -> Iterator[ArrowTable]:
+    """Open Parquet files with the same columns as one table, for the duration of a ``with`` block.
 
     Parameters
     ----------
-    path : Path
-        The file.
+    paths : sequence of Path
+        The files, in one folder and in the order of their rows.
+    origin : str or None, default=None
+        Name of the table in error messages; the first file if not set.
 
     Yields
     ------
@@ -58,20 +63,85 @@ def open_parquet(path: Path) -> Iterator[ArrowTable]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    origin = origin or str(paths[0])
+
+    def load(columns: list[str]) -> pa.Table:
+        parts = []
+        for path in paths:
+            with _parquet_errors(str(path)):
+                parts.append(pq.read_table(path, columns=columns, page_checksum_verification=True))
+        return pa.concat_tables(parts) if len(parts) > 1 else parts[0]
+
+    stored = []
+    for path in paths:
+        with _parquet_errors(str(path)):
+            stored.append(pq.read_metadata(path))
+    with _parquet_errors(origin):
+        schemas = [part.schema.to_arrow_schema() for part in stored]
+        for path, schema in zip(paths, schemas, strict=True):
+            if schema.remove_metadata() != schemas[0].remove_metadata():
+                raise DataFormatError(
+                    f"{path} has other columns, or columns of other types, than {paths[0].name}: the files "
+                    "of one table must have the same. Write them again, or audit them one by one."
+                )
+        n_rows = sum(part.num_rows for part in stored)
+        yield ArrowTable(schemas[0], n_rows, load, origin=origin, folder=paths[0].absolute().parent)
+
+
+@contextmanager
+def _parquet_errors(origin: str) -> Iterator[None]:
+    import pyarrow as pa
+
     try:
-        stored = pq.read_metadata(path)
-        yield ArrowTable(
-            stored.schema.to_arrow_schema(),
-            stored.num_rows,
-            lambda columns: pq.read_table(path, columns=columns, page_checksum_verification=True),
-            origin=str(path),
-            folder=path.absolute().parent,
-        )
+        yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataFormatError(
-            f"{path} cannot be read as Parquet: it is truncated, damaged or of another format ({error}). "
+            f"{origin} cannot be read as Parquet: it is truncated, damaged or of another format ({error}). "
             "Copy or write it again."
         ) from error
+
+
+def dataset_of_arrow(table: ArrowTable, options: ReadOptions) -> NoisyDataset:
+    """Make a data set of an Arrow table, with the images of its column of images, if it has one.
+
+    Parameters
+    ----------
+    table : ArrowTable
+        The table.
+    options : ReadOptions
+        Options of ``read_dataset``.
+
+    Returns
+    -------
+    NoisyDataset
+    """
+    column = image_column(table.image_columns, options, table.origin)
+    images = None
+    if column is not None:
+        is_asked_for = options.images is not None or options.image_size is not None
+        images = images_of(
+            table.cells(column),
+            column,
+            options.image_size,
+            required=is_asked_for or not has_features(table, options),
+        )
+    return dataset_of_table(table, options, images)
+
+
+def arrow_options(table: ArrowTable) -> tuple[str, ...]:
+    """Return the options of ``read_dataset`` that apply to an Arrow table.
+
+    Parameters
+    ----------
+    table : ArrowTable
+        The table.
+
+    Returns
+    -------
+    tuple of str
+        Those about images where it has columns of images.
+    """
+    return (*TABLE_OPTIONS, "images", "image_size") if table.image_columns else TABLE_OPTIONS
 
 
 def read_huggingface(dataset: Any, options: ReadOptions) -> NoisyDataset:
@@ -90,25 +160,20 @@ def read_huggingface(dataset: Any, options: ReadOptions) -> NoisyDataset:
     """
     options.allow_only("a Hugging Face dataset", *TABLE_OPTIONS, "split", "images", "image_size")
     if isinstance(dataset, dict):
-        dataset = _chosen_split(dataset, options.split)
+        dataset = dataset[chosen_split(list(dataset), options.split)]
     elif options.split is not None:
         raise must_be("split", "left out for a dataset without splits", options.split)
     if not hasattr(dataset, "__len__"):
         raise must_be(
             "source", "a dataset that is not streamed", type(dataset).__name__, "Load it whole first."
         )
-    named = {name: feature.names for name, feature in dataset.features.items() if hasattr(feature, "names")}
-
     table = ArrowTable(
         dataset.features.arrow_schema,
         len(dataset),
         lambda columns: dataset.select_columns(columns).with_format("arrow")[:],
         origin="the dataset",
-        named_classes=named,
     )
-    column = image_column(dataset.features, options)
-    images = None if column is None else images_of(table.cells(column), column, options.image_size)
-    return dataset_of_table(table, options, images)
+    return dataset_of_arrow(table, options)
 
 
 def is_huggingface(source: Any) -> bool:
@@ -165,8 +230,11 @@ class ArrowTable:
         Name of the table in error messages.
     folder : Path or None, default=None
         The folder at which relative paths in the cells start.
-    named_classes : dict of str to list of str or None, default=None
-        Names of the classes of the columns that hold codes of named classes.
+
+    Attributes
+    ----------
+    image_columns : list of str
+        The columns of images, as far as the schema says so in the way of Hugging Face's library.
     """
 
     row_names: StrArray | None = None
@@ -179,7 +247,6 @@ class ArrowTable:
         *,
         origin: str,
         folder: Path | None = None,
-        named_classes: dict[str, list[str]] | None = None,
     ) -> None:
         self.origin = origin
         self.folder = folder
@@ -188,7 +255,13 @@ class ArrowTable:
         refuse_repeated_columns(self.column_names, origin)
         self._schema = schema
         self._load = load
-        self._named_classes = named_classes or {}
+        kinds = _stored_kinds(schema)
+        self.image_columns = [name for name, kind in kinds.items() if kind.get("_type") == "Image"]
+        self._named_classes = {
+            name: [str(label) for label in kind["names"]]
+            for name, kind in kinds.items()
+            if kind.get("_type") == "ClassLabel" and isinstance(kind.get("names"), list)
+        }
 
     def kind(self, column: str) -> ColumnKind:
         if column in self._named_classes:
@@ -257,6 +330,15 @@ class ArrowTable:
             )
 
 
+def _stored_kinds(schema: pa.Schema) -> dict[str, dict[str, Any]]:
+    """What Hugging Face's library stores about the columns, by name; empty where it did not write them."""
+    try:
+        stored = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        return {name: stored[name] for name in schema.names if isinstance(stored.get(name), dict)}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return {}
+
+
 def _as_numbers(values: Any, **how: Any) -> NDArray[Any]:
     """Numbers, decimals or booleans as an array, NaN where values are missing."""
     import pyarrow as pa
@@ -282,9 +364,22 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(is_variable or pa.types.is_fixed_size_list(kind))
 
 
-def _chosen_split(splits: dict[str, Any], requested: str | None) -> Any:
+def chosen_split(splits: Sequence[str], requested: str | None) -> str:
+    """Return the requested split, or the only one.
+
+    Parameters
+    ----------
+    splits : sequence of str
+        The splits of a data set.
+    requested : str or None
+        The option ``split``.
+
+    Returns
+    -------
+    str
+    """
     if requested is None and len(splits) == 1:
-        return next(iter(splits.values()))
+        return splits[0]
     if requested not in splits:
         raise must_be("split", f"one of the dataset's splits, {', '.join(map(repr, splits))}", requested)
-    return splits[requested]
+    return str(requested)

@@ -18,6 +18,7 @@ from laplaceconfidence.cli.sources import (
     learn_features,
     needs_learned_features,
     stem_of,
+    with_image_size,
 )
 from laplaceconfidence.data.array_files import load_array, open_archive
 from laplaceconfidence.data.dataset import NoisyDataset
@@ -66,6 +67,7 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
         raise InvalidInputError(
             "'--discard-decisions' only applies to '--overwrite', which was not given. Give both or neither."
         )
+    request = _with_image_size(request)
     replacing = {"overwrite": request.overwrite, "discard_decisions": request.discard_decisions}
     with reserved_place(folder, **replacing), showing_progress():
         with stage("reading"):
@@ -197,6 +199,13 @@ def command_words(request: AuditRequest) -> tuple[str, ...]:
         if value is not None and value is not False:
             words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
     return tuple(words)
+
+
+def _with_image_size(request: AuditRequest) -> AuditRequest:
+    """The request with the image size among the options of the reader, where it decodes the images."""
+    options, size = with_image_size(request.source, request.read_options, request.image_options.image_size)
+    image_options = replace(request.image_options, image_size=size)
+    return replace(request, read_options=options, image_options=image_options)
 
 
 def _with_learning(result: AuditResult, seconds: float) -> AuditResult:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.cli.console import notices
-from laplaceconfidence.cli.sources import features_line, stem_of
+from laplaceconfidence.cli.sources import features_line, stem_of, with_image_size
 from laplaceconfidence.cli.train.data import (
     PreparedData,
     TrainingSource,
@@ -93,6 +93,10 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
         )
         with showing_training() as display:
             with stage("reading"):
+                options, image_size = with_image_size(
+                    request.source, request.read_options, request.image_size
+                )
+                request = replace(request, read_options=options, image_size=image_size)
                 dataset = read_source(request.source, request.read_options)
             if preset is None or name is None:
                 name, image_size = automatic_preset_for(
