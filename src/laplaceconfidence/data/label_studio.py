@@ -81,7 +81,7 @@ def read_label_studio(content: list[dict[str, Any]], path: Path, options: ReadOp
 
 
 def task_choices(
-    content: list[dict[str, Any]], path: Path, control: str | None = None
+    content: list[dict[str, Any]], path: Path, control: str | None = None, *, parameter: str = "label"
 ) -> tuple[str, list[str | None]]:
     """Return the choice that was made in every task.
 
@@ -95,7 +95,9 @@ def task_choices(
     path : Path
         Their file, for error messages.
     control : str or None, default=None
-        Name of the control; ``None`` takes the only one.
+        Name of the control; ``None`` takes the only one, or that called "label".
+    parameter : str, default="label"
+        Name of the parameter in error messages.
 
     Returns
     -------
@@ -106,14 +108,16 @@ def task_choices(
     """
     made = [_choices_in(task, path) for task in content]
     controls = list(dict.fromkeys(name for annotations in made for chosen in annotations for name in chosen))
+    if not controls:
+        raise must_be(parameter, "about tasks in which somebody has made a choice", f"{path} without any")
     if control is None:
-        if len(controls) != 1:
-            listed = ", ".join(map(repr, controls)) or "none"
-            rule = f"given, as {path} has choices in several controls, or in none"
-            raise must_be("label", rule, None, f"Controls with choices: {listed}.")
-        control = controls[0]
+        if len(controls) > 1 and USUAL_NAMES["label"][0] not in controls:
+            listed = ", ".join(map(repr, controls))
+            rule = f"the name of one of the controls with choices in {path} ({listed})"
+            raise must_be(parameter, rule, None)
+        control = controls[0] if len(controls) == 1 else USUAL_NAMES["label"][0]
     elif control not in controls:
-        raise must_be("label", f"a control with choices in {path}", control, f"There are: {controls}.")
+        raise must_be(parameter, f"a control with choices in {path}", control, f"There are: {controls}.")
     chosen = [[one[control] for one in annotations if control in one] for annotations in made]
     if n_disagree := sum(len(set(one)) > 1 for one in chosen):
         warnings.warn(

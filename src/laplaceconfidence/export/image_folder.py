@@ -5,17 +5,20 @@ from __future__ import annotations
 import errno
 import filecmp
 import hashlib
+import io
 import os
 import secrets
 import shutil
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 import numpy as np
 
+from laplaceconfidence.arrays import ByteImages
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_folder import EXPORT_MARK, EXPORTED_CLASSES, EXPORTED_IDS
@@ -95,15 +98,30 @@ def write_image_folder(
     -------
     WrittenImages
     """
-    if dataset.images is None and dataset.source_kind != "image":
-        raise InvalidInputError(
-            "The 'format' parameter must not be 'folder' for data without images. "
-            "Use 'csv', 'parquet', 'npz' or 'jsonl'."
-        )
+    copies = ImageCopies(dataset, "folder", copy=copy, data_folder=data_folder)
+    with new_export_folder(folder) as temporary:
+        _fill(temporary, dataset, copies)
+    return copies.written
+
+
+@contextmanager
+def new_export_folder(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder that takes the place of an earlier export if the block succeeds.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder to write.
+
+    Yields
+    ------
+    pathlib.Path
+        The temporary folder.
+    """
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
     temporary.mkdir(parents=True)
     try:
-        written = _fill(temporary, dataset, copy, data_folder)
+        yield temporary
         (temporary / EXPORT_MARK).write_text(
             "Written by laplaceconfidence export, which may replace this folder.\n"
         )
@@ -113,34 +131,115 @@ def write_image_folder(
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    return written
 
 
-def _fill(folder: Path, dataset: NoisyDataset, copy: bool, data_folder: Path | None) -> WrittenImages:
+class ImageCopies:
+    """Puts the images of a data set into an exported folder, and counts what could not be done as asked.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The data set. Images that exist in memory only are written as PNG.
+    format : str
+        The format of the export, for error messages.
+    copy : bool
+        As for ``write_image_folder``.
+    data_folder : pathlib.Path or None
+        As for ``write_image_folder``.
+    """
+
+    def __init__(self, dataset: NoisyDataset, format: str, *, copy: bool, data_folder: Path | None) -> None:
+        if dataset.images is None and dataset.source_kind != "image":
+            raise InvalidInputError(
+                f"The 'format' parameter must not be {format!r} for data without images. "
+                "Use 'csv', 'parquet', 'npz', 'jsonl' or 'huggingface'."
+            )
+        self._dataset, self._copy, self._data_folder = dataset, copy, data_folder
+        self._n_lost = self._n_outside = self._n_copied = 0
+
+    @property
+    def written(self) -> WrittenImages:
+        """WrittenImages: how the images were written so far."""
+        return WrittenImages(self._n_lost, self._n_outside, self._n_copied)
+
+    def is_there(self, row: int) -> bool:
+        """Return whether there is an image of a sample; counts those that there is none of.
+
+        Parameters
+        ----------
+        row : int
+            The sample.
+
+        Returns
+        -------
+        bool
+        """
+        if self._dataset.images is not None and self._dataset.source_kind != "image":
+            return True
+        assert self._dataset.sources is not None
+        if self._file(row) is not None:
+            return True
+        exists = Path(self._dataset.sources[row]).is_file()
+        self._n_outside, self._n_lost = self._n_outside + exists, self._n_lost + (not exists)
+        return False
+
+    def put(self, row: int, target: Path) -> None:
+        """Write the image of a sample, or link to it.
+
+        Parameters
+        ----------
+        row : int
+            The sample, whose image is there.
+        target : pathlib.Path
+            The file to write.
+        """
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source = self._file(row)
+        if source is None:
+            _write_png(target, self._dataset, row)
+        elif self._copy or not _is_linked(source, target):
+            _copy(source, target)
+            self._n_copied += not self._copy
+
+    def content(self, row: int) -> bytes:
+        """Return the image of a sample as the bytes of a file.
+
+        Parameters
+        ----------
+        row : int
+            The sample, whose image is there.
+
+        Returns
+        -------
+        bytes
+        """
+        source = self._file(row)
+        if source is not None:
+            return source.read_bytes()
+        buffer = io.BytesIO()
+        _save_png(buffer, self._dataset, row)
+        return buffer.getvalue()
+
+    def _file(self, row: int) -> Path | None:
+        sources = self._dataset.sources
+        if sources is None or self._dataset.source_kind != "image":
+            return None
+        return file_within(sources[row], self._data_folder)
+
+
+def _fill(folder: Path, dataset: NoisyDataset, copies: ImageCopies) -> None:
     taken: set[str] = set()
-    n_lost = n_outside = n_copied = 0
     folders = folder_names(dataset.class_names)
     _write_classes(folder / EXPORTED_CLASSES, folders, dataset)
     id_of: dict[str, str] = {}
     for row, code in enumerate(dataset.labels.tolist()):
-        source: Path | None = None
-        if dataset.sources is not None:
-            source = file_within(dataset.sources[row], data_folder)
-            if source is None:
-                is_there = Path(dataset.sources[row]).is_file()
-                n_outside, n_lost = n_outside + is_there, n_lost + (not is_there)
-                continue
+        if not copies.is_there(row):
+            continue
         label = UNLABELED if code == MISSING else folders[code]
         target = folder / label / _free_name(label, _file_name(dataset, row), taken)
-        target.parent.mkdir(exist_ok=True)
         id_of[f"{label}/{target.name}"] = dataset.sample_ids[row]
-        if source is None:
-            _write_png(target, dataset, row)
-        elif copy or not _is_linked(source, target):
-            _copy(source, target)
-            n_copied += not copy
+        copies.put(row, target)
     _write_ids(folder / EXPORTED_IDS, id_of)
-    return WrittenImages(n_lost, n_outside, n_copied)
 
 
 def folder_names(class_names: Sequence[str]) -> list[str]:
@@ -258,10 +357,17 @@ def _copy(source: Path, target: Path) -> None:
 def _write_png(target: Path, dataset: NoisyDataset, row: int) -> None:
     from PIL import Image
 
-    assert dataset.images is not None
-    image = dataset.images[row]
-    pixels = image[:, :, 0] if image.shape[2] == 1 else image
-    Image.fromarray(pixels).save(target, "PNG")
+    pixels = _save_png(target, dataset, row)
     with Image.open(target) as read:
         if not np.array_equal(np.asarray(read), pixels):
             raise not_as_written(target.name, "another image")
+
+
+def _save_png(target: Path | io.BytesIO, dataset: NoisyDataset, row: int) -> ByteImages:
+    from PIL import Image
+
+    assert dataset.images is not None
+    image = dataset.images[row]
+    pixels: ByteImages = image[:, :, 0] if image.shape[2] == 1 else image
+    Image.fromarray(pixels).save(target, "PNG")
+    return pixels

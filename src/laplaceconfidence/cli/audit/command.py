@@ -145,7 +145,8 @@ def audit(
         Path | None,
         word(
             EVIDENCE,
-            "Folder of a reviewed audit of the same data, in any order. Samples are matched by id; decisions "
+            "Folder of a reviewed audit of the same data, in any order, or the tasks of its export that were "
+            "annotated in Label Studio and exported as JSON. Samples are matched by id; decisions "
             "that find none are counted. What was decided there replaces the given labels and is taken as "
             "certain; the other confidences are updated from it, and calibrated where "
             f"{FEWEST_AUDITED} or more of the decisions are about a random sample.",

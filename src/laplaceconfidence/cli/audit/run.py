@@ -80,7 +80,10 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             )
         learned, timer = ImageFeatures(dataset), StageTimer()
         if request.pred_probs is None and request.knn_graph is None and needs_learned_features(dataset):
-            earlier = [folder, *([] if request.decisions is None else [request.decisions])]
+            earlier = [
+                folder,
+                *([request.decisions] if request.decisions and request.decisions.is_dir() else []),
+            ]
             earlier += [table.absolute().parent for table in request.audited]
             with observing(timer), stage(LEARNING):
                 learned = learn_features(
