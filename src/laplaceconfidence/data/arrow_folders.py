@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from laplaceconfidence.data.arrow_reader import (
-    ArrowTable,
     arrow_options,
     chosen_split,
     dataset_of_arrow,
     open_parquet,
 )
+from laplaceconfidence.data.arrow_table import ArrowTable
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.json_files import load_json
 from laplaceconfidence.data.read_options import ReadOptions

@@ -11,7 +11,7 @@ from laplaceconfidence.data.image_folder import IMAGE_SUFFIXES
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.source_paths import listed_file
 from laplaceconfidence.exceptions import DataFormatError
-from laplaceconfidence.export.image_folder import ImageCopies, WrittenImages, new_export_folder
+from laplaceconfidence.export.export_folder import ImageCopies, WrittenImages, new_export_folder
 from laplaceconfidence.files import write_json
 
 

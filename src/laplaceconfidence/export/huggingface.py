@@ -17,7 +17,7 @@ from laplaceconfidence.data.arrow_folders import (
 )
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING, encodable
-from laplaceconfidence.export.image_folder import ImageCopies, WrittenImages, new_export_folder
+from laplaceconfidence.export.export_folder import ImageCopies, WrittenImages, new_export_folder
 from laplaceconfidence.export.original import Original
 from laplaceconfidence.export.tables import corrected_arrow
 from laplaceconfidence.files import not_as_written, write_json

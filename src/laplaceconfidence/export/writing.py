@@ -18,9 +18,10 @@ from laplaceconfidence.data.json_files import JSON_LINES_SUFFIXES
 from laplaceconfidence.data.table_files import CSV_SUFFIXES, PARQUET_SUFFIXES
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 from laplaceconfidence.export.correction import Correction, SourceChanges, correct
+from laplaceconfidence.export.export_folder import WrittenImages, check_folder
 from laplaceconfidence.export.fiftyone import write_fiftyone
 from laplaceconfidence.export.huggingface import write_huggingface
-from laplaceconfidence.export.image_folder import WrittenImages, check_folder, write_image_folder
+from laplaceconfidence.export.image_folder import write_image_folder
 from laplaceconfidence.export.label_studio import Tasks, write_label_studio
 from laplaceconfidence.export.original import Original
 from laplaceconfidence.export.plan import ExportPlan
