@@ -61,6 +61,9 @@ Draw 100 labels to verify, and audit again with the verified labels:
 [cyan]laplaceconfidence audit data.csv --sample-for-review 100 --out first[/cyan]
 [cyan]laplaceconfidence audit data.csv --audited first/review_sample.csv --out second[/cyan]
 
+In a pipeline: fail if more than 5% of the labels are wrong, or a sample is also in the test data:
+[cyan]laplaceconfidence audit train.csv --test test.csv --fail-if 'noise > 5%' --fail-if 'leaks > 0'[/cyan]
+
 Out-of-fold class probabilities from your own model in place of features:
 [cyan]laplaceconfidence audit data.csv --pred-probs p.npy --estimator normalized-margin[/cyan]
 """
@@ -250,6 +253,27 @@ def audit(
             "review_sample.csv for a person to fill in. 100 is a good number.",
         ),
     ] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        word(
+            RESULT,
+            "End with exit code 1 if the audit meets this condition, for pipelines: noise (expected share "
+            "of wrong labels), flagged, missing, outliers, copies, conflicting-copies or leaks (numbers of "
+            "labels or samples, or shares with %), compared by >, >=, < or <=: 'noise > 0.05', "
+            "'flagged > 2%', 'leaks > 0'. With --baseline also new-flagged, new-leaks and so on. Repeat the "
+            "option for several. The folder is written in any case.",
+            metavar="CONDITION",
+        ),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        word(
+            RESULT,
+            "Folder of an earlier audit of this data. Conditions of --fail-if that begin with new- count "
+            "only samples that were not flagged there, such as 'new-conflicting-copies > 0'.",
+            metavar="RUN",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         word(
@@ -353,6 +377,8 @@ def audit(
             target_precision=target_precision,
             n_suspects=suspects,
             n_for_review=sample_for_review,
+            fail_if=tuple(fail_if or ()),
+            baseline=baseline,
             out=out,
             overwrite=overwrite,
             discard_decisions=discard_decisions,

@@ -9,6 +9,7 @@ from typing import Any
 from laplaceconfidence.auditing.issues import audit as find_issues
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.verified import draw_for_review
+from laplaceconfidence.cli.audit.gate import Gate
 from laplaceconfidence.cli.audit.summary import show_next_steps, show_reused, show_skipped, show_summary
 from laplaceconfidence.cli.audit.verified import check_can_learn, verified_labels
 from laplaceconfidence.cli.progress import showing_progress
@@ -55,6 +56,8 @@ class AuditRequest:
     target_precision: float | None
     n_suspects: int
     n_for_review: int | None
+    fail_if: tuple[str, ...]
+    baseline: Path | None
     out: Path | None
     overwrite: bool
     discard_decisions: bool
@@ -67,6 +70,7 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
         raise InvalidInputError(
             "'--discard-decisions' only applies to '--overwrite', which was not given. Give both or neither."
         )
+    gate = Gate.of(request.fail_if, request.baseline, has_test=request.test is not None)
     request = _with_image_size(request)
     replacing = {"overwrite": request.overwrite, "discard_decisions": request.discard_decisions}
     with reserved_place(folder, **replacing), showing_progress():
@@ -132,6 +136,7 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
     show_summary(result, run, n_suspects=request.n_suspects, verified=used, command=command)
     if sample is not None:
         show_next_steps(run)
+    gate.check(run)
 
 
 def read_test_data(source: str | None, options: dict[str, Any], **own: str | None) -> NoisyDataset | None:
