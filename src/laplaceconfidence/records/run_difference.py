@@ -19,6 +19,10 @@ SAMPLE_FLAGS: dict[str, str] = {
     "copies": "is_near_duplicate_issue",
     "conflicting-copies": "has_conflicting_duplicate",
     "leaks": "is_leaked",
+    "odd-images": "is_image_issue",
+    "empty": "is_empty_issue",
+    "rare-class": "is_rare_class_issue",
+    "bad-groups": "is_group_issue",
 }
 """What audits count, with the column of the issues that marks the samples."""
 

@@ -225,6 +225,15 @@ def audit(
     image_size: Annotated[int | None, whole(IMAGES, IMAGE_SIZE)] = None,
     skip_bad: Annotated[bool | None, word(IMAGES, SKIP_BAD, "--skip-bad")] = None,
     device: Annotated[str | None, word(IMAGES, DEVICE, metavar="NAME")] = None,
+    image_issues: Annotated[
+        bool | None,
+        word(
+            RESULT,
+            "Whether to look at the images for those that are dark, bright, of one color, blurry, of an odd "
+            "size or shape, or unreadable. Default: yes, unless there are more than 20,000 files.",
+            "--image-issues/--no-image-issues",
+        ),
+    ] = None,
     threshold: Annotated[
         float | None,
         real(
@@ -257,11 +266,11 @@ def audit(
         list[str] | None,
         word(
             RESULT,
-            "End with exit code 1 if the audit meets this condition, for pipelines: noise (expected share "
-            "of wrong labels), flagged, missing, outliers, copies, conflicting-copies or leaks (numbers of "
-            "labels or samples, or shares with %), compared by >, >=, < or <=: 'noise > 0.05', "
-            "'flagged > 2%', 'leaks > 0'. With --baseline also new-flagged, new-leaks and so on. Repeat the "
-            "option for several. The folder is written in any case.",
+            "End with exit code 1 if the audit meets this condition, for pipelines: noise (expected share of "
+            "wrong labels), flagged, missing, outliers, copies, conflicting-copies, leaks, odd-images, "
+            "empty, rare-class or bad-groups (numbers of labels or samples, or shares with %), compared by "
+            ">, >=, < or <=: 'noise > 0.05', 'flagged > 2%', 'leaks > 0'. With --baseline also new-flagged, "
+            "new-leaks and so on. Repeat the option for several. The folder is written in any case.",
             metavar="CONDITION",
         ),
     ] = None,
@@ -313,7 +322,8 @@ def audit(
     The folder appears only when it is complete. It holds issues.csv and issues.parquet (one row per sample,
     worst first: the given label, its score, which is the probability that it is right, the predicted label
     with its probability, the flag, the most probable class other than the given one, and whether the sample
-    is an outlier, a near-duplicate or leaked), evidence.parquet (the most probable classes and the neighbors
+    is an outlier, a near-duplicate or leaked, an odd image, an empty text, of a rare class or in a group with
+    many wrong labels), evidence.parquet (the most probable classes and the neighbors
     of every sample) and audit.json (what was found, settings, versions, source, timings, notes).
 
     Where wrong labels cannot be told from overlapping classes, only a range is known for their number. The
@@ -373,6 +383,7 @@ def audit(
             seed=seed,
             n_jobs=n_jobs,
             image_options=ImageOptions(network, epochs, device, image_size, skip_bad),
+            image_issues=image_issues,
             threshold=threshold,
             target_precision=target_precision,
             n_suspects=suspects,

@@ -52,6 +52,7 @@ class AuditRequest:
     seed: int
     n_jobs: int | None
     image_options: ImageOptions
+    image_issues: bool | None
     threshold: float | None
     target_precision: float | None
     n_suspects: int
@@ -110,6 +111,7 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             pred_probs=None if request.pred_probs is None else load_array(request.pred_probs, "pred_probs"),
             knn_graph=None if request.knn_graph is None else load_graph(request.knn_graph),
             test=test,
+            image_issues=request.image_issues,
             threshold=request.threshold,
             target_precision=request.target_precision,
             random_state=request.seed,
@@ -199,12 +201,15 @@ def command_words(request: AuditRequest) -> tuple[str, ...]:
         *request.settings.items(),
         ("seed", request.seed or None),
         *asdict(request.image_options).items(),
+        ("image_issues", request.image_issues),
         ("threshold", request.threshold),
         ("target_precision", request.target_precision),
     ]
     words = ["audit", request.source]
     for name, value in given:
-        if value is not None and value is not False:
+        if name == "image_issues" and value is False:
+            words.append("--no-image-issues")
+        elif value is not None and value is not False:
             words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
     return tuple(words)
 

@@ -24,6 +24,10 @@ _WORDS = {
     "copies": "samples with copies",
     "conflicting-copies": "samples with conflicting copies",
     "leaks": "samples that are also in the test data",
+    "odd-images": "odd images",
+    "empty": "empty texts",
+    "rare-class": "samples of rare classes",
+    "bad-groups": "samples in groups with many wrong labels",
 }
 
 
