@@ -48,6 +48,20 @@ def test_every_cell_comes_back(tmp_path: Path, name: str) -> None:
     assert back["row"].astype(int).tolist() == list(range(len(AWKWARD)))
 
 
+@pytest.mark.parametrize("mark", [False, True])
+@pytest.mark.parametrize("heading", ["\ufeff", "\ufefftext", "\ufeff\ufeff", "text"])
+def test_a_byte_order_mark_in_the_first_heading_or_cell_is_kept(
+    tmp_path: Path, heading: str, mark: bool
+) -> None:
+    frame = pd.DataFrame({heading: ["\ufeffa", "b"], "\ufeffx": [1, 2]})
+    write_csv(tmp_path / "table.csv", frame, mark=mark)
+    back = read(tmp_path / "table.csv")
+    assert back.columns.tolist() == [heading, "\ufeffx"]
+    assert back[heading].tolist() == ["\ufeffa", "b"]
+    with (tmp_path / "table.csv").open(newline="", encoding="utf-8-sig") as file:
+        assert next(csv.reader(file)) == [heading, "\ufeffx"]
+
+
 def test_a_lone_carriage_return_is_quoted_for_every_reader(tmp_path: Path) -> None:
     write_csv(tmp_path / "table.csv", pd.DataFrame({"text": ["one\rcell", "two"], "x": [0.1, 0.2]}))
     with (tmp_path / "table.csv").open(newline="") as file:

@@ -20,6 +20,7 @@ GUIDES = {
     "report": "[Report, review and export](../../guides/reviewing.md)",
     "review": "[Report, review and export](../../guides/reviewing.md)",
     "export": "[Report, review and export](../../guides/reviewing.md)",
+    "diff": "[In a pipeline](../../guides/pipelines.md)",
 }
 
 INTRODUCTION = """# Command reference
@@ -33,7 +34,7 @@ EXIT_CODES = """`laplaceconfidence --version` shows the version; `--help` (`-h`)
 | exit code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | an unexpected error, with a traceback: please report it |
+| 1 | an audit meets a condition of `--fail-if`; or an unexpected error, with a traceback: please report it |
 | 2 | an argument or a file cannot be used; the message says which, why and what to do |
 | 3 | a `bench` is finished, but some of its cells failed |
 | 130 | training or a bench was stopped with Ctrl-C or SIGTERM; the same command resumes it |

@@ -7,9 +7,10 @@ are written as they are.
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.files import not_as_written, replacing
@@ -106,6 +107,7 @@ def write_csv(path: str | Path, frame: pd.DataFrame, *, separator: str = ",", ma
             index=False,
             sep=separator,
             lineterminator=_line_end(cells),
+            quoting=_quoting(cells),
             encoding="utf-8-sig" if mark else "utf-8",
         )
         _check_content(temporary, cells, separator, Path(path).name)
@@ -125,7 +127,7 @@ def csv_text(frame: pd.DataFrame) -> str:
     str
     """
     cells = _each_text(frame, guarded)
-    return str(cells.to_csv(index=False, lineterminator=_line_end(cells)))
+    return str(cells.to_csv(index=False, lineterminator=_line_end(cells), quoting=_quoting(cells)))
 
 
 def _looks_like_formula(text: str) -> bool:
@@ -181,6 +183,15 @@ def _line_end(frame: pd.DataFrame) -> str:
     columns = [frame.columns, *(frame.iloc[:, position] for position in _text_positions(frame))]
     has_return = any(isinstance(cell, str) and "\r" in cell for column in columns for cell in column)
     return "\r\n" if has_return else "\n"
+
+
+def _quoting(frame: pd.DataFrame) -> Literal[0, 1]:
+    """Quotes around every cell where the file would begin with a byte order mark that is part of a heading.
+
+    Every reader takes a mark at the beginning of a file for that of the encoding, and removes it.
+    """
+    begins_with_mark = len(frame.columns) > 0 and str(frame.columns[0]).startswith("\ufeff")
+    return csv.QUOTE_ALL if begins_with_mark else csv.QUOTE_MINIMAL
 
 
 def _check_content(path: Path, cells: pd.DataFrame, separator: str, name: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from laplaceconfidence import NoisyDataset, audit, read_dataset
@@ -40,6 +40,12 @@ encodable_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 cells = texts | encodable_texts
 classes = st.lists(cells.filter(bool), min_size=2, max_size=4, unique=True)
 headings = st.sampled_from(["text", "label", "comment"]) | cells
+
+WITH_MARKS = {  # byte order marks, which readers remove at the beginning of a file
+    "\ufefftext": ["\ufeff", "\ufeffb", "c", "1"],
+    "label": ["x", "\ufeffy", "", "x"],
+    "\ufeffcomment": ["\ufeff1", "2", '"', "\r"],
+}
 
 
 @st.composite
@@ -104,6 +110,9 @@ def check_export(run: AuditRun, data: NoisyDataset, out: Path) -> None:
     suffix=st.sampled_from([".csv", ".parquet"]),
     out=st.sampled_from([".npz", ".parquet", ".csv", ".jsonl"]),
 )
+@example(table=WITH_MARKS, suffix=".csv", out=".npz")
+@example(table=WITH_MARKS, suffix=".parquet", out=".csv")
+@example(table={"\ufeff": list("abcd"), "b": list("xyxy"), "": list("1234")}, suffix=".csv", out=".npz")
 def test_every_cell_comes_back_or_the_table_is_refused(
     table: dict[str, list[str]], suffix: str, out: str
 ) -> None:

@@ -38,11 +38,11 @@ def test_paths_that_do_not_exist(source: Any) -> None:
 
 
 def test_files_of_an_unknown_kind(tmp_path: Path) -> None:
-    (tmp_path / "data.xlsx").write_bytes(b"")
+    (tmp_path / "data.docx").write_bytes(b"")
     with pytest.raises(
-        InvalidInputError, match=r"a file of a known kind \(.npz, .npy, .csv.*Got '.*data.xlsx'"
+        InvalidInputError, match=r"a file of a known kind \(.npz, .npy, .csv.*Got '.*data.docx'"
     ):
-        read_dataset(tmp_path / "data.xlsx")
+        read_dataset(tmp_path / "data.docx")
 
 
 def test_suffixes_in_any_case(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def spoil_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     def cut(source: Path, target: Path) -> None:
         target.write_bytes(source.read_bytes()[:-1])
 
-    monkeypatch.setattr("laplaceconfidence.export.image_folder.shutil.copy2", cut)
+    monkeypatch.setattr("laplaceconfidence.export.export_folder.shutil.copy2", cut)
 
 
 @pytest.mark.parametrize(

@@ -278,7 +278,7 @@ def test_the_files_of_the_run_are_never_replaced(make_run: MakeRun, tmp_path: Pa
     run = make_run("csv")
     reviewed(run, "suggestion")
     before = fingerprint(tmp_path / "run")
-    format = None if name.endswith((".csv", ".parquet")) else "csv"
+    format = None if name.endswith((".csv", ".parquet", ".json")) else "csv"
     with pytest.raises(RunFolderError, match="belongs to the run"):
         write_export(plan_export(run), tmp_path / "run" / name, format=format, overwrite=True)
     assert fingerprint(tmp_path / "run") == before

@@ -47,6 +47,9 @@ def test_the_queues_begin_with_what_matters_most(page: Page) -> None:
         "outliers": [94],
         "copies": [2, 1, 4],  # conflicting labels first
         "leaks": [4, 5, 92, 93],
+        "images": [],
+        "empty": [],
+        "groups": [],
     }
     html = page.client.get("/").text
     assert [f'data-view="{name}"' in html for name in ("outliers", "copies", "leaks", "unlabeled")] == [

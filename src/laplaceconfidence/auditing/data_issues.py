@@ -1,4 +1,4 @@
-"""Issues of a data set other than wrong labels: outliers, copies, and samples that are also in a test set."""
+"""Issues of a data set besides wrong labels: outliers, copies, leaks, odd images, empty texts, rare ones."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from scipy.special import expit
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, StrArray
 from laplaceconfidence.auditing.closeness import NONE, Closest, find_closest
 from laplaceconfidence.auditing.duplicates import conflicting, find_leakage, find_near_duplicates
+from laplaceconfidence.auditing.image_issues import can_look_at_images, find_image_issues
+from laplaceconfidence.auditing.row_order import RowOrder, measure_row_order
 from laplaceconfidence.auditing.table import label_column
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING, encodable
@@ -22,9 +24,26 @@ from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import must_be
 
 FEWEST_SAMPLES = 20  # with fewer, nothing is flagged as an outlier
+RARE = 0.1  # of an even share of the labels
 LIMIT = 2.5  # in steps from the median to the ninth decile; about 3.2 standard deviations of a normal
 LOCAL_SHARES = (0.0, 0.5, 1.0)  # how much of the neighbors' distances is subtracted from a sample's own
 MANY_TIES = np.log(2) / LIMIT  # where nine tenths are equally far, twice as far is unusual
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DataIssues:
+    """What was found besides wrong labels.
+
+    Parameters
+    ----------
+    columns : dict of str to array
+        Columns of the audit table, in the order of the rows.
+    order : RowOrder or None
+        Whether the rows are in random order, where that could be tested.
+    """
+
+    columns: dict[str, Any]
+    order: RowOrder | None = None
 
 
 def check_test_set(dataset: NoisyDataset, test: Any) -> None:
@@ -65,8 +84,10 @@ def data_issues(
     neighborhood: Neighborhood | None,
     test: NoisyDataset | None,
     settings: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Compute the columns of an audit table that are not about labels.
+    *,
+    image_issues: bool | None = None,
+) -> DataIssues:
+    """Compute the columns of an audit table that are not about single labels.
 
     Parameters
     ----------
@@ -78,14 +99,22 @@ def data_issues(
         Another set whose samples should not be in this one.
     settings : mapping
         Settings of the estimator: ``search``, ``n_jobs`` and ``random_state`` apply here, too.
+    image_issues : bool or None, default=None
+        Whether images are looked at; ``None`` does so unless there are more than 20,000 files.
 
     Returns
     -------
-    dict of str to ndarray
-        Columns in the order of the rows; empty where the data set has no features.
+    DataIssues
+        Without columns about outliers, copies and leaks where the data set has no features.
     """
+    columns: dict[str, Any] = {"is_rare_class_issue": in_rare_class(dataset)}
+    if dataset.source_kind == "text" and dataset.sources is not None:
+        columns["is_empty_issue"] = np.array([not str(text).strip() for text in dataset.sources], dtype=bool)
+    if can_look_at_images(dataset, image_issues):
+        found = find_image_issues(dataset, n_jobs=settings.get("n_jobs"))
+        columns |= {"is_image_issue": found.flagged, "image_issues": found.described}
     if dataset.features is None:
-        return {}
+        return DataIssues(columns)
     with stage("data issues"):
         features = dataset.comparable(dataset.features)
         search = settings.get("search")
@@ -98,7 +127,7 @@ def data_issues(
         )
         outliers = find_outliers(closest)
         duplicates = find_near_duplicates(features, closest)
-        columns: dict[str, Any] = {
+        compared: dict[str, Any] = {
             "outlier_score": outliers.scores,
             "is_outlier_issue": outliers.flagged,
             "near_duplicate_score": duplicates.scores,
@@ -111,12 +140,32 @@ def data_issues(
         if test is not None and test.features is not None:
             tested = dataset.comparable(test.features)
             leakage = find_leakage(features, tested, closest, n_jobs=settings.get("n_jobs"))
-            columns |= {
+            compared |= {
                 "leakage_score": leakage.scores,
                 "is_leaked": leakage.flagged,
                 **_leaked_from(test, leakage.copy_of),
             }
-        return columns
+        order = measure_row_order(closest, dataset.labels, random_state=settings.get("random_state"))
+        return DataIssues({**compared, **columns}, order)
+
+
+def in_rare_class(dataset: NoisyDataset) -> BoolArray:
+    """Return which samples are of a class that has less than a tenth of an even share of the labels.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The data set.
+
+    Returns
+    -------
+    ndarray of bool of shape (n,)
+    """
+    labels = dataset.labels
+    labeled = labels != MISSING
+    counts = np.bincount(labels[labeled], minlength=dataset.n_classes)
+    is_rare = counts < RARE * labeled.sum() / dataset.n_classes
+    return np.asarray(labeled & is_rare[labels])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,6 +17,7 @@ from laplaceconfidence.auditing.diagnostics import (
     label_support,
 )
 from laplaceconfidence.auditing.fit_request import FitRequest, build_fit_request
+from laplaceconfidence.auditing.groups import find_groups
 from laplaceconfidence.auditing.inputs import audit_inputs
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.table import FlagRule, best_alternatives, most_probable, ranked_table
@@ -53,12 +54,14 @@ def audit(
     audited: Mapping[int, Any] | None = None,
     audited_at_random: Collection[int] | None = None,
     recalibrate: Callable[[FloatArray], FloatArray] | None = None,
+    image_issues: bool | None = None,
     verbose: int = 0,
     **settings: Any,
 ) -> AuditResult:
     """Rank the labels of a data set, the least trustworthy first, and flag those that are probably wrong.
 
-    Where the data set has features, outliers and near-duplicates are flagged as well.
+    Where the data set has features, outliers, near-duplicates and groups with many wrong labels are flagged
+    as well; odd images, empty texts and rare classes always are.
 
     Parameters
     ----------
@@ -94,6 +97,9 @@ def audit(
     recalibrate : callable, optional
         Applied to the scores of all other labels, such as a calibration learned from a review; not used where
         the estimator itself learns from ``audited``.
+    image_issues : bool, optional
+        Whether images are looked at for those that are dark, bright, of one color, blurry, of an odd size or
+        shape, or unreadable. By default they are, unless there are more than 20,000 image files.
     verbose : int, default=0
         1 logs the start and the seconds of every stage as INFO to the logger "laplaceconfidence", and shows
         the records on ``sys.stderr`` where no handler would show them; 0 logs nothing.
@@ -137,6 +143,7 @@ def audit(
             audited=audited,
             audited_at_random=audited_at_random,
             recalibrate=recalibrate,
+            image_issues=image_issues,
             settings=settings,
         )
     # Verified labels are not in the file, so the file does not hold the audited data.
@@ -155,6 +162,7 @@ def _audited(
     audited: Mapping[int, Any] | None,
     audited_at_random: Collection[int] | None,
     recalibrate: Callable[[FloatArray], FloatArray] | None,
+    image_issues: bool | None,
     settings: dict[str, Any],
 ) -> AuditResult:
     check_test_set(dataset, test)
@@ -167,13 +175,20 @@ def _audited(
         settings=settings,
     )
     if audited is None:
-        return _fit_and_rank(request, dataset, rule, test, recalibrate=recalibrate)
+        return _fit_and_rank(request, dataset, rule, test, recalibrate=recalibrate, image_issues=image_issues)
     request = request_with_verified(request, dataset, audited, audited_at_random)
     verified = with_verified(dataset, audited)
     if "audited" in request.fit_arguments:
         recalibrate = None
     return _fit_and_rank(
-        request, verified, rule, test, audited=audited, recalibrate=recalibrate, in_data=dataset.labels
+        request,
+        verified,
+        rule,
+        test,
+        audited=audited,
+        recalibrate=recalibrate,
+        in_data=dataset.labels,
+        image_issues=image_issues,
     )
 
 
@@ -258,6 +273,7 @@ def _fit_and_rank(
     audited: Mapping[int, Any] | None = None,
     recalibrate: Callable[[FloatArray], FloatArray] | None = None,
     in_data: IntArray | None = None,
+    image_issues: bool | None = None,
 ) -> AuditResult:
     rule.check(request.estimator, request.name)
     if dataset.n_classes < 2:
@@ -270,7 +286,8 @@ def _fit_and_rank(
         estimator = request.fit()
         # Neighbors in a graph of the caller need not be near by their features.
         neighborhood = None if request.brings_graph else estimator.neighborhood_
-        more = data_issues(dataset, neighborhood, test, estimator_settings(estimator))
+        own = estimator_settings(estimator)
+        more = data_issues(dataset, neighborhood, test, own, image_issues=image_issues)
         with stage("ranking"):
             scores: FloatArray = np.asarray(estimator.confidence_, dtype=np.float64)
             distributions = request.distributions_of(estimator, dataset)
@@ -282,8 +299,9 @@ def _fit_and_rank(
             flagged = rule.flagged(estimator, scores, predicted, dataset.labels)
             support = _support(estimator, audited or {})
             alternatives = best_alternatives(distributions, dataset.labels, support)
+            columns = {**more.columns, **_group_columns(dataset, scores, own.get("random_state"))}
             table = ranked_table(
-                dataset, distributions, scores, predicted, alternatives, flagged, more, in_data
+                dataset, distributions, scores, predicted, alternatives, flagged, columns, in_data
             )
     noise_rate = fit_diagnostics(estimator).noise_rate
     if noise_rate is None:
@@ -301,7 +319,19 @@ def _fit_and_rank(
         settings=_recorded_settings(estimator, rule),
         timings=timer.seconds,
         versions=installed_versions(),
+        row_order=more.order,
     )
+
+
+def _group_columns(dataset: NoisyDataset, scores: FloatArray, random_state: Any) -> dict[str, Any]:
+    """Columns about the groups of similar samples; empty without features or with too few samples."""
+    if dataset.features is None:
+        return {}
+    known = np.where(dataset.labels == MISSING, np.nan, scores)
+    groups = find_groups(dataset.comparable(dataset.features), known, random_state=random_state)
+    if groups is None:
+        return {}
+    return {"group": groups.group, "group_noise": groups.noise, "is_group_issue": groups.flagged}
 
 
 def _classes_by_column(labels: Any, pred_probs: Any, missing_label: object) -> Any:

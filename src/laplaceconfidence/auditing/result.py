@@ -13,6 +13,7 @@ from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.auditing.corrections import Corrections, correct
 from laplaceconfidence.auditing.diagnostics import fit_diagnostics, reachable_precision
 from laplaceconfidence.auditing.explain import Explanation, explain
+from laplaceconfidence.auditing.row_order import RowOrder
 from laplaceconfidence.auditing.statement import AuditStatement, rows_to_look_at
 from laplaceconfidence.auditing.summary import (
     confusion_counts,
@@ -81,6 +82,8 @@ class AuditResult:
     support : ndarray of shape (n,), optional
         Probability of the given labels by evidence that does not include them, by row; only where the
         noise is not identified.
+    row_order : RowOrder, optional
+        Whether the rows are in random order, where that could be tested.
     """
 
     table: pd.DataFrame
@@ -96,6 +99,7 @@ class AuditResult:
     versions: dict[str, str]
     source: dict[str, Any] = field(default_factory=dict)
     support: FloatArray | None = None
+    row_order: RowOrder | None = None
 
     def __repr__(self) -> str:
         return f"AuditResult({self.statement.short}, by {self.estimator_name})"

@@ -1,4 +1,4 @@
-"""Tables of labels that a person has verified, matched with the samples of a data set."""
+"""Labels that a person has verified, in tables or in Label Studio, matched with the samples of a data set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.json_files import load_json
 from laplaceconfidence.data.label_files import GAPS_AMONG_NUMBERS
+from laplaceconfidence.data.label_studio import is_label_studio, task_choices, task_id
 from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.data.read_options import Names, ReadOptions
 from laplaceconfidence.data.sample_search import ABSENT, find_samples
@@ -79,7 +81,62 @@ def read_verified(path: Path, dataset: NoisyDataset) -> VerifiedTable:
             table.texts(name) if name in table.column_names else [None] * len(ids)
             for name in (GIVEN_LABEL, "path")
         )
-    label_of = _Labels(dataset)
+    if not any(text and text.strip() for text in written):
+        found = f"{path}, empty in all of its {len(ids)} rows"
+        advice = "Fill in the right label of every sample, the given one where it is right."
+        raise must_be("audited", f"a table with labels in the column {VERIFIED_LABEL!r}", found, advice)
+    return _matched(ids, written, given, paths, dataset, path, "audited")
+
+
+def read_label_studio(path: Path, dataset: NoisyDataset) -> VerifiedTable:
+    """Read the choices of people in tasks that Label Studio exports as JSON.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file. The id of a sample is ``id`` in the data of its task, as ``laplaceconfidence export`` writes
+        it, else the id of the task. Tasks that nobody has annotated are counted as empty.
+    dataset : NoisyDataset
+        The data set that the samples belong to.
+
+    Returns
+    -------
+    VerifiedTable
+
+    Raises
+    ------
+    InvalidInputError
+        Also if most of the samples are not in the data, or have another label there.
+    """
+    content = load_json(path)
+    if not is_label_studio(content):
+        raise must_be(
+            "decisions", "the folder of a reviewed audit, or tasks of Label Studio (.json)", str(path)
+        )
+    _, choices = task_choices(content, path, parameter="decisions")
+    given = [task["data"].get(GIVEN_LABEL) for task in content]
+    return _matched(
+        [task_id(task) or None for task in content],
+        choices,
+        [None if label is None else str(label) for label in given],
+        [None] * len(content),
+        dataset,
+        path,
+        "decisions",
+    )
+
+
+def _matched(
+    ids: Sequence[str | None],
+    written: Sequence[str | None],
+    given: Sequence[str | None],
+    paths: Sequence[str | None],
+    dataset: NoisyDataset,
+    path: Path,
+    parameter: str,
+) -> VerifiedTable:
+    """Match the labels of a file with the samples of the data; lists have one entry per row of the file."""
+    label_of = _Labels(dataset, parameter)
     labels: dict[str, Any] = {}
     row_of: dict[str, int] = {}
     n_empty = 0
@@ -96,16 +153,14 @@ def read_verified(path: Path, dataset: NoisyDataset) -> VerifiedTable:
                 "remove one of the two rows."
             )
     if not labels:
-        found = f"{path}, empty in all of its {n_empty} rows"
-        advice = "Fill in the right label of every sample, the given one where it is right."
-        raise must_be("audited", f"a table with labels in the column {VERIFIED_LABEL!r}", found, advice)
+        raise must_be(parameter, "a file with verified labels", f"{path}, which has none in {n_empty} rows")
     codes = [label_of.code(given[row]) for row in row_of.values()]
     listed = [paths[row] or "" for row in row_of.values()]
     matched = match_verified(dataset, labels, codes, listed)
     if is_most(len(matched.unknown), len(labels)):
-        raise _about_other_data(path, matched.unknown, len(labels), dataset)
+        raise _about_other_data(path, matched.unknown, len(labels), dataset, parameter)
     if is_most(len(matched.relabeled), len(matched.labels) + len(matched.relabeled)):
-        raise _about_other_labels(path, matched.relabeled, len(labels))
+        raise _about_other_labels(path, matched.relabeled, len(labels), parameter)
     return replace(matched, n_empty=n_empty)
 
 
@@ -170,7 +225,8 @@ def is_most(part: int, whole: int) -> bool:
 class _Labels:
     """From text to a label of the data."""
 
-    def __init__(self, dataset: NoisyDataset) -> None:
+    def __init__(self, dataset: NoisyDataset, parameter: str) -> None:
+        self._parameter = parameter
         values = dataset.class_values
         self._values: list[Any] = values.tolist()
         self._numbers = values.dtype.kind == "i"
@@ -202,11 +258,11 @@ class _Labels:
         shown = ", ".join(repr(name) for name in self._names[:10])
         more = ", ..." if len(self._names) > 10 else ""
         rule = f"labels among the {len(self._names)} classes of the data ({shown}{more})"
-        raise must_be("audited", rule, text, f"It is that of the id {id!r} in {path}.")
+        raise must_be(self._parameter, rule, text, f"It is that of the id {id!r} in {path}.")
 
 
 def _about_other_data(
-    path: Path, unknown: tuple[str, ...], n_labels: int, dataset: NoisyDataset
+    path: Path, unknown: tuple[str, ...], n_labels: int, dataset: NoisyDataset, parameter: str
 ) -> InvalidInputError:
     found = f"{path}, of which {len(unknown)} of {n_labels} ids are unknown, such as {unknown[0]!r}"
     advice = "Use the data that the samples were drawn from, read with the same options."
@@ -216,10 +272,12 @@ def _about_other_data(
             "ids of this data are derived from the samples themselves. Name a column of ids with --id, or "
             "draw a new sample with --sample-for-review and copy the verified labels into it."
         )
-    return must_be("audited", "about samples of this data", found, advice)
+    return must_be(parameter, "about samples of this data", found, advice)
 
 
-def _about_other_labels(path: Path, relabeled: tuple[str, ...], n_labels: int) -> InvalidInputError:
+def _about_other_labels(
+    path: Path, relabeled: tuple[str, ...], n_labels: int, parameter: str
+) -> InvalidInputError:
     found = (
         f"{path}, of which {len(relabeled)} of {n_labels} rows have another {GIVEN_LABEL!r} than the data, "
         f"such as that of {relabeled[0]!r}"
@@ -228,4 +286,4 @@ def _about_other_labels(path: Path, relabeled: tuple[str, ...], n_labels: int) -
         "Check that the table belongs to this data. If the labels were changed on purpose, remove "
         f"{GIVEN_LABEL!r}."
     )
-    return must_be("audited", "about the labels of this data", found, advice)
+    return must_be(parameter, "about the labels of this data", found, advice)

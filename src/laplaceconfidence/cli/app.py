@@ -10,6 +10,7 @@ from laplaceconfidence.cli.audit.command import audit
 from laplaceconfidence.cli.bench.command import bench
 from laplaceconfidence.cli.console import output
 from laplaceconfidence.cli.demo.command import demo
+from laplaceconfidence.cli.diff.command import diff
 from laplaceconfidence.cli.export.command import export
 from laplaceconfidence.cli.methods.command import methods
 from laplaceconfidence.cli.onnx.command import onnx
@@ -22,9 +23,9 @@ app = typer.Typer(
     name="laplaceconfidence",
     help="How far can each label be trusted? Find wrong labels, see why, and fix them.\n\n"
     "Results go to standard output; progress, notes and errors go to standard error. Exit codes: 0 done; "
-    "2 an input cannot be used, and the message says what to do; 3 a bench finished, but some of its cells "
-    "failed; 130 training or a bench was stopped and can be resumed; 1 anything else, with a traceback: "
-    "please report it.",
+    "1 an audit meets a condition of --fail-if; 2 an input cannot be used, and the message says what to do; "
+    "3 a bench finished, but some of its cells failed; 130 training or a bench was stopped and can be "
+    "resumed. Anything else ends with a traceback and exit code 1: please report it.",
     epilog="Start with: [bold]laplaceconfidence demo[/bold]",
     no_args_is_help=True,
     add_completion=False,
@@ -42,6 +43,7 @@ app.command("demo")(demo)
 app.command("report")(report)
 app.command("review")(review)
 app.command("export")(export)
+app.command("diff")(diff)
 
 
 def _show_version(wanted: bool) -> None:

@@ -85,9 +85,12 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="The data: a .npz, .npy, .csv, .tsv (also .gz) or .parquet file; a folder of images with one "
-        "subfolder per class; CIFAR-10, CIFAR-100 or WebVision in the folders they are published in; "
-        "'digits', which comes with scikit-learn; or 'cifar10' or 'cifar100', which are downloaded once.",
+        help="The data: a .npz, .npy, .csv, .tsv, .jsonl (also .gz), .parquet or .xlsx file, or a folder of "
+        ".parquet files; a folder of images with one subfolder per class, or with a table of labels; a "
+        "Hugging Face dataset saved to disk; WebDataset shards (.tar, or a folder of them); .json exported "
+        "from Label Studio, or COCO-style with one class per image; a folder exported from FiftyOne; "
+        "CIFAR-10, CIFAR-100 or WebVision in the folders they are published in; 'digits', which comes with "
+        "scikit-learn; or 'cifar10' or 'cifar100', which are downloaded once.",
     ),
 ]
 
@@ -114,11 +117,21 @@ Labels = Annotated[
     str | None,
     word(
         DATA,
-        "File with the labels of an .npy or .npz source: an .npy file, or text with one label per line.",
+        "File with the labels of an .npy or .npz source: an .npy file, or text with one label per line. For "
+        "a folder of images: a table with a column of file names (--path) and one of labels. Default there: "
+        "metadata.csv, metadata.jsonl or labels.csv in the folder.",
         metavar="FILE",
     ),
 ]
-Images = Annotated[str | None, word(DATA, "Key of the images in an .npz file.", metavar="NAME")]
+Images = Annotated[
+    str | None,
+    word(
+        DATA,
+        "Key of the images in an .npz file; column or field of images where a Hugging Face dataset, a "
+        "Parquet file or WebDataset shards have several; or the folder of the images of a COCO file.",
+        metavar="NAME",
+    ),
+]
 Id = Annotated[
     str | None,
     word(
@@ -159,7 +172,8 @@ Split = Annotated[
     str | None,
     word(
         DATA,
-        "Part of CIFAR (train, test or all) or of WebVision (train or test). Default: train.",
+        "Part of CIFAR (train, test or all) or of WebVision (train or test); default: train. Or a split of a "
+        "Hugging Face dataset.",
         metavar="NAME",
     ),
 ]

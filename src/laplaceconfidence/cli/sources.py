@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +12,7 @@ from laplaceconfidence.auditing.diagnostics import installed_versions
 from laplaceconfidence.cli.errors import check_torch
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import BadImage, decode_images, has_image_files
+from laplaceconfidence.data.readers import decodes_images
 from laplaceconfidence.threads import available_cores
 from laplaceconfidence.validation import must_be
 from laplaceconfidence.wording import counted
@@ -51,6 +52,15 @@ class ImageFeatures:
     described: dict[str, Any] = field(default_factory=dict)  # for the record of the run
     skipped: list[BadImage] = field(default_factory=list)
     reused_from: Path | None = None  # the audit that learned them before
+
+
+def with_image_size(
+    source: str, read_options: Mapping[str, Any], image_size: int | None
+) -> tuple[dict[str, Any], int | None]:
+    """Move the image size to the options of the reader if it decodes the images; returns both."""
+    if image_size is None or not decodes_images(source, split=read_options.get("split")):
+        return dict(read_options), image_size
+    return {**read_options, "image_size": image_size}, None
 
 
 def features_line(dataset: NoisyDataset, *, are_compared: bool = True) -> str | None:

@@ -23,6 +23,7 @@ from laplaceconfidence.validation import check_choice
 Contents = dict[str, Callable[[], bytes]]  # functions that read the files of a folder or archive, by name
 
 _PIXELS = 3 * 32 * 32  # per image: the red, the green and the blue channel
+_MOST_MEMBERS = 12  # the published archives have at most 9 files and folders
 _LARGEST_FILE = 256 * 1024**2  # the largest published one has 148 MB
 
 
@@ -125,6 +126,29 @@ def read_cifar_folder(folder: Path, options: ReadOptions) -> NoisyDataset:
     NoisyDataset
     """
     return _read(_folder_contents(folder), str(folder), options)
+
+
+def is_cifar_archive(path: Path) -> bool:
+    """Return whether an archive holds batches of CIFAR; only its first files are looked at.
+
+    Parameters
+    ----------
+    path : Path
+        The archive.
+
+    Returns
+    -------
+    bool
+    """
+    published = {name for layout in LAYOUTS for name in (*layout.train, *layout.test, *layout.names_files)}
+    try:
+        with tarfile.open(path, "r:*") as archive:
+            for _, member in zip(range(_MOST_MEMBERS), archive, strict=False):
+                if Path(member.name).name in published:
+                    return True
+    except (tarfile.TarError, EOFError, OSError, zlib.error):
+        return False  # the reader reports what is wrong with it
+    return False
 
 
 def read_cifar_archive(path: Path, options: ReadOptions) -> NoisyDataset:

@@ -88,6 +88,30 @@ def load_thumbnail(path: str | Path, longest: int) -> ByteImages:
     return np.asarray(upright, dtype=np.uint8)
 
 
+def image_shape(path: str | Path) -> tuple[int, int]:
+    """Read the height and width of an image file, without decoding it.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    tuple of (int, int)
+        As stored, before the orientation is applied.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(path, formats=FORMATS) as image:
+            return image.height, image.width
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+        raise DataFormatError(
+            f"The image {path} cannot be decoded: {error}. Replace or remove the file."
+        ) from error
+
+
 def _pillow_type(dtype: np.dtype[Any]) -> Any:
     return np.uint8 if dtype == np.uint8 else np.float32
 

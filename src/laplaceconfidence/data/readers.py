@@ -7,21 +7,63 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.data.array_reader import read_npy, read_npz, read_pair
-from laplaceconfidence.data.arrow_reader import is_huggingface, read_arrow, read_huggingface, read_parquet
-from laplaceconfidence.data.cifar import is_cifar_folder, read_cifar_archive, read_cifar_folder
+from laplaceconfidence.data.arrow_folders import (
+    is_huggingface_folder,
+    open_huggingface_folder,
+    parquet_files,
+    read_huggingface_folder,
+    read_parquet_folder,
+)
+from laplaceconfidence.data.arrow_reader import (
+    is_huggingface,
+    open_parquet,
+    read_arrow,
+    read_huggingface,
+    read_parquet,
+)
+from laplaceconfidence.data.cifar import (
+    is_cifar_archive,
+    is_cifar_folder,
+    read_cifar_archive,
+    read_cifar_folder,
+)
 from laplaceconfidence.data.cifar_download import CIFAR_ARCHIVES, cifar_archive
 from laplaceconfidence.data.csv_reader import read_csv
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.digits import load_digits
+from laplaceconfidence.data.excel_reader import read_excel
+from laplaceconfidence.data.fiftyone import is_fiftyone_folder, read_fiftyone_folder
 from laplaceconfidence.data.frame_reader import read_columns, read_frame
 from laplaceconfidence.data.image_folder import read_image_folder
+from laplaceconfidence.data.json_reader import read_json
+from laplaceconfidence.data.labeled_images import read_labeled_images, table_beside_images
 from laplaceconfidence.data.map_style_reader import is_map_style, read_map_style
 from laplaceconfidence.data.read_options import ReadOptions
+from laplaceconfidence.data.record_reader import read_json_lines
+from laplaceconfidence.data.webdataset import TAR_SUFFIXES, read_webdataset, tar_files
 from laplaceconfidence.data.webvision import VALIDATION_LIST, is_webvision_folder, read_webvision
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.validation import must_be
 
 Reader = Callable[[Path, ReadOptions], NoisyDataset]
+
+
+def read_tar(path: Path, options: ReadOptions) -> NoisyDataset:
+    """Read a tar archive: CIFAR as it is published, or a shard of a WebDataset.
+
+    Parameters
+    ----------
+    path : Path
+        The archive.
+    options : ReadOptions
+        Options of ``read_dataset``.
+
+    Returns
+    -------
+    NoisyDataset
+    """
+    return (read_cifar_archive if is_cifar_archive(path) else read_webdataset)(path, options)
+
 
 FILE_READERS: dict[str, Reader] = {
     ".npz": read_npz,
@@ -32,9 +74,16 @@ FILE_READERS: dict[str, Reader] = {
     ".tsv.gz": read_csv,
     ".parquet": read_parquet,
     ".pq": read_parquet,
-    ".tar": read_cifar_archive,
-    ".tar.gz": read_cifar_archive,
-    ".tgz": read_cifar_archive,
+    ".jsonl": read_json_lines,
+    ".jsonl.gz": read_json_lines,
+    ".ndjson": read_json_lines,
+    ".ndjson.gz": read_json_lines,
+    ".json": read_json,
+    ".xlsx": read_excel,
+    ".xlsm": read_excel,
+    ".tar": read_tar,
+    ".tar.gz": read_tar,
+    ".tgz": read_tar,
 }
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
 
@@ -64,10 +113,14 @@ def read_dataset(
     source : str, Path, tuple, DataFrame, Dataset or NoisyDataset
         One of
 
-        - a path to an .npz, .npy, .csv, .tsv (also .gz) or .parquet file, to a folder with one sub-folder of
-          images per class, to CIFAR-10 or CIFAR-100 as published (a folder or the archive, pickled or
-          binary), or to WebVision 1.0 as published, of which the first 50 classes are read
-          (Mini-WebVision);
+        - a path to an .npz, .npy, .csv, .tsv, .jsonl (also .gz), .parquet or .xlsx file, or to a folder of
+          Parquet files;
+        - a path to a folder of images with one sub-folder per class, or with a table of labels;
+        - a path to what other tools export: a Hugging Face data set (``save_to_disk``), WebDataset shards
+          (.tar, or a folder of them), tasks of Label Studio (.json), COCO-style .json with one class per
+          image, or FiftyOne's FiftyOneImageClassificationDataset;
+        - a path to CIFAR-10 or CIFAR-100 as published (a folder or the archive, pickled or binary), or to
+          WebVision 1.0 as published, of which the first 50 classes are read (Mini-WebVision);
         - a pandas, polars or Arrow data frame, a mapping of columns, a Hugging Face data set, a map-style
           data set of pairs (input, label) such as those of torch, or a pair (features, labels) of arrays or
           tensors;
@@ -84,10 +137,12 @@ def read_dataset(
         different scales are standardized before samples are compared, with a warning.
     labels : str, Path, array-like or None, default=None
         For .npy and .npz files: a path to an .npy file or to a text file with one label per line, or the
-        labels.
+        labels. For a folder of images: a path to a table of file names and labels; "metadata.csv",
+        "metadata.jsonl" or "labels.csv" in the folder if not set.
     images : str or None, default=None
-        Key of the images in an .npz file, "images" if not set; or column of images of a Hugging Face data
-        set, the only one if not set. Images that are files are not decoded, others are.
+        Key of the images in an .npz file, "images" if not set; column or field of images of a Hugging Face
+        data set, a Parquet file or WebDataset shards, the only one if not set; or the folder of the images
+        of a COCO file. Images that are files are not decoded, others are.
     id : str or None, default=None
         Column or key of the ids; "id" or "ids", if it exists, if not set. Samples without ids are identified
         by their paths or their content, as ``NoisyDataset.sample_ids`` says.
@@ -95,17 +150,17 @@ def read_dataset(
         Column or key of the texts; "text" or "texts", if it exists, if not set.
     path : str or None, default=None
         Column or key of the paths of images; "path" or "paths", if it exists, if not set. Relative paths
-        start at the folder of the table.
+        start at the folder of the table. For a folder of images with a table: its column of file names.
     true_label : str or None, default=None
         Column or key of the true labels; "true_label" or "true_labels", if it exists, if not set.
     missing_label : object, default=None
         A label that means "no label", besides ``None``, NaN and the empty string.
     split : str or None, default=None
         "train" (the default), "test" or "all" of CIFAR; "train" or "test" of WebVision; a split of a
-        Hugging Face ``DatasetDict``.
+        Hugging Face data set, in memory, on disk, or as a folder of Parquet files.
     image_size : int, tuple of (int, int) or None, default=None
-        Side or (height, width) that images of Hugging Face and map-style data sets are resized to when they
-        are read into memory; ``None`` requires that all have one size.
+        Side or (height, width) that images are resized to where they are read into memory (Hugging Face and
+        map-style data sets, Parquet files, WebDataset shards); ``None`` requires that all have one size.
     labels_only : bool, default=False
         Whether labels are enough, as for an audit of given probabilities. Otherwise a table or archive
         without features, images, texts or paths is an error that lists its columns.
@@ -178,7 +233,37 @@ def has_published_test(source: str | Path) -> bool:
         return str(source) in CIFAR_ARCHIVES
     if path.is_dir():
         return is_cifar_folder(path) or (path / VALIDATION_LIST).is_file()
-    return FILE_READERS.get("".join(path.suffixes[-2:]), FILE_READERS.get(path.suffix)) is read_cifar_archive
+    return path.name.lower().endswith(TAR_SUFFIXES) and is_cifar_archive(path)
+
+
+def decodes_images(source: str | Path, *, split: str | None = None) -> bool:
+    """Return whether the images of a source are decoded when it is read, for which ``image_size`` counts.
+
+    Parameters
+    ----------
+    source : str or Path
+        As for ``read_dataset``.
+    split : str or None, default=None
+        Part of a data set that has several.
+
+    Returns
+    -------
+    bool
+        True for WebDataset shards, and for Parquet files and Hugging Face folders with columns of images.
+    """
+    path = Path(source)
+    if path.is_file() and path.name.lower().endswith(TAR_SUFFIXES):
+        return not is_cifar_archive(path)
+    if path.is_file() and path.name.lower().endswith((".parquet", ".pq")):
+        with open_parquet([path]) as table:
+            return bool(table.image_columns)
+    reader = _folder_reader(path, ReadOptions()) if path.is_dir() else None
+    if reader is read_parquet_folder:
+        with open_parquet(parquet_files(path)[:1]) as table:
+            return bool(table.image_columns)
+    if reader is read_huggingface_folder:
+        return bool(open_huggingface_folder(path, split).image_columns)
+    return reader is read_webdataset
 
 
 def _read_path(path: Path, options: ReadOptions) -> NoisyDataset:
@@ -191,7 +276,7 @@ def _read_path(path: Path, options: ReadOptions) -> NoisyDataset:
     if not exists:
         raise must_be("source", "an existing file or folder, 'digits', 'cifar10' or 'cifar100'", str(path))
     if path.is_dir():
-        return _folder_reader(path)(path, options)
+        return _folder_reader(path, options)(path, options)
     name = path.name.lower()
     if name.endswith(_PICKLES):
         raise DataFormatError(
@@ -205,7 +290,17 @@ def _read_path(path: Path, options: ReadOptions) -> NoisyDataset:
     raise must_be("source", f"a folder or a file of a known kind ({', '.join(FILE_READERS)})", str(path))
 
 
-def _folder_reader(path: Path) -> Reader:
+def _folder_reader(path: Path, options: ReadOptions) -> Reader:
     if is_cifar_folder(path):
         return read_cifar_folder
-    return read_webvision if is_webvision_folder(path) else read_image_folder
+    if is_webvision_folder(path):
+        return read_webvision
+    if is_huggingface_folder(path):
+        return read_huggingface_folder
+    if is_fiftyone_folder(path):
+        return read_fiftyone_folder
+    if options.labels is not None or table_beside_images(path) is not None:
+        return read_labeled_images
+    if parquet_files(path):
+        return read_parquet_folder
+    return read_webdataset if tar_files(path) else read_image_folder

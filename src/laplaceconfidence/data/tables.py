@@ -173,7 +173,7 @@ def dataset_of_table(
     true_label = names.find("true_label", options.true_label)
     kind, source = names.find_source(options) if pictures is None else (None, None)
     taken = {label, true_label, source, names.find("id", options.id), *USUAL_NAMES["label"][:2]}
-    free = {name: table.type_name(name) for name in names.existing if name not in taken}
+    free = _free_columns(table, taken)
     columns, features, scaling, advice = None, None, None, None
     if names.is_not_a_name(options.features):
         features = load_features(options.features)
@@ -211,6 +211,34 @@ def dataset_of_table(
     cells = [cell or "" for cell in table.texts(source)]  # still the same if the whole folder is moved
     found = ContentIds.of(len(dataset), paths=cells, features=dataset.features)
     return replace(dataset, content_ids=found)
+
+
+def has_features(table: SourceTable, options: ReadOptions) -> bool:
+    """Return whether a table is read with features.
+
+    Parameters
+    ----------
+    table : SourceTable
+        The table.
+    options : ReadOptions
+        Options of ``read_dataset``.
+
+    Returns
+    -------
+    bool
+    """
+    if options.features is not None:
+        return True
+    names = Names(table.column_names, "columns", table.origin)
+    found = (
+        names.find(parameter, getattr(options, parameter)) for parameter in ("label", "true_label", "id")
+    )
+    return recognized_columns(_free_columns(table, {*found, *USUAL_NAMES["label"][:2]})) is not None
+
+
+def _free_columns(table: SourceTable, taken: set[str | None]) -> dict[str, str]:
+    """The columns that have no other use, with their types."""
+    return {name: table.type_name(name) for name in table.column_names if name not in taken}
 
 
 def _features(table: SourceTable, columns: list[str]) -> Any:

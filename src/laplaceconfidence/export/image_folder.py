@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import errno
-import filecmp
 import hashlib
 import os
-import secrets
-import shutil
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
@@ -18,60 +13,12 @@ import numpy as np
 
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.image_folder import EXPORT_MARK, EXPORTED_CLASSES, EXPORTED_IDS
+from laplaceconfidence.data.image_folder import EXPORTED_CLASSES, EXPORTED_IDS
 from laplaceconfidence.data.labels import MISSING, encodable
-from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
-from laplaceconfidence.files import not_as_written
-from laplaceconfidence.records.listed_files import file_within
+from laplaceconfidence.export.export_folder import ImageCopies, WrittenImages, new_export_folder
 
 UNLABELED = "_unlabelled"  # the spelling of the first release: folders out there have it
 _LONGEST_NAME = 200  # bytes
-
-
-def check_folder(folder: Path, *, overwrite: bool) -> None:
-    """Check that a folder is free, or holds an earlier export that may be replaced.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The folder.
-    overwrite : bool
-        Whether an earlier export may be replaced.
-
-    Raises
-    ------
-    RunFolderError
-        If it cannot be used.
-    """
-    if not (folder.exists() or folder.is_symlink()):
-        return
-    if not folder.is_dir() or folder.is_symlink():
-        raise RunFolderError(f"{folder} is a file or a link: choose another name.")
-    if not any(folder.iterdir()):
-        return
-    if not (folder / EXPORT_MARK).is_file():
-        raise RunFolderError(f"{folder} holds files that are not an export: choose another folder.")
-    if not overwrite:
-        raise RunFolderError(f"{folder} already holds an export: choose another folder, or use --overwrite.")
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenImages:
-    """How the images of an exported folder were written, where that is not as usual.
-
-    Parameters
-    ----------
-    n_lost : int
-        Images whose file does not exist.
-    n_outside : int
-        Images that are links out of the folder of the data.
-    n_copied : int
-        Images that are there as copies although links were asked for, as none could be made.
-    """
-
-    n_lost: int = 0
-    n_outside: int = 0
-    n_copied: int = 0
 
 
 def write_image_folder(
@@ -95,52 +42,25 @@ def write_image_folder(
     -------
     WrittenImages
     """
-    if dataset.images is None and dataset.source_kind != "image":
-        raise InvalidInputError(
-            "The 'format' parameter must not be 'folder' for data without images. "
-            "Use 'csv', 'parquet', 'npz' or 'jsonl'."
-        )
-    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
-    temporary.mkdir(parents=True)
-    try:
-        written = _fill(temporary, dataset, copy, data_folder)
-        (temporary / EXPORT_MARK).write_text(
-            "Written by laplaceconfidence export, which may replace this folder.\n"
-        )
-        if folder.exists():
-            shutil.rmtree(folder)
-        temporary.rename(folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    return written
+    copies = ImageCopies(dataset, "folder", copy=copy, data_folder=data_folder)
+    with new_export_folder(folder) as temporary:
+        _fill(temporary, dataset, copies)
+    return copies.written
 
 
-def _fill(folder: Path, dataset: NoisyDataset, copy: bool, data_folder: Path | None) -> WrittenImages:
+def _fill(folder: Path, dataset: NoisyDataset, copies: ImageCopies) -> None:
     taken: set[str] = set()
-    n_lost = n_outside = n_copied = 0
     folders = folder_names(dataset.class_names)
     _write_classes(folder / EXPORTED_CLASSES, folders, dataset)
     id_of: dict[str, str] = {}
     for row, code in enumerate(dataset.labels.tolist()):
-        source: Path | None = None
-        if dataset.sources is not None:
-            source = file_within(dataset.sources[row], data_folder)
-            if source is None:
-                is_there = Path(dataset.sources[row]).is_file()
-                n_outside, n_lost = n_outside + is_there, n_lost + (not is_there)
-                continue
+        if not copies.is_there(row):
+            continue
         label = UNLABELED if code == MISSING else folders[code]
         target = folder / label / _free_name(label, _file_name(dataset, row), taken)
-        target.parent.mkdir(exist_ok=True)
         id_of[f"{label}/{target.name}"] = dataset.sample_ids[row]
-        if source is None:
-            _write_png(target, dataset, row)
-        elif copy or not _is_linked(source, target):
-            _copy(source, target)
-            n_copied += not copy
+        copies.put(row, target)
     _write_ids(folder / EXPORTED_IDS, id_of)
-    return WrittenImages(n_lost, n_outside, n_copied)
 
 
 def folder_names(class_names: Sequence[str]) -> list[str]:
@@ -236,32 +156,3 @@ def _free_name(label: str, name: str, taken: set[str]) -> str:
         free, number = f"{stem}-{number}{suffix}", number + 1
     taken.add(f"{label}/{free}".casefold())
     return free
-
-
-def _is_linked(source: Path, target: Path) -> bool:
-    """Make a hard link; False where the file system allows none."""
-    try:
-        target.hardlink_to(source)
-    except OSError as error:
-        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES):
-            raise
-        return False
-    return True
-
-
-def _copy(source: Path, target: Path) -> None:
-    shutil.copy2(source, target)
-    if not filecmp.cmp(source, target, shallow=False):
-        raise not_as_written(target.name, f"something else than {source}")
-
-
-def _write_png(target: Path, dataset: NoisyDataset, row: int) -> None:
-    from PIL import Image
-
-    assert dataset.images is not None
-    image = dataset.images[row]
-    pixels = image[:, :, 0] if image.shape[2] == 1 else image
-    Image.fromarray(pixels).save(target, "PNG")
-    with Image.open(target) as read:
-        if not np.array_equal(np.asarray(read), pixels):
-            raise not_as_written(target.name, "another image")

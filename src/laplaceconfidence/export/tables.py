@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from itertools import zip_longest
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import compress, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,13 @@ from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import BoolArray
 from laplaceconfidence.csv_files import unguarded_cells, write_csv
+from laplaceconfidence.data.arrow_folders import chosen_parquet_files, is_huggingface_folder, parquet_files
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.excel_reader import EXCEL_SUFFIXES, load_excel
+from laplaceconfidence.data.json_files import JSON_LINES_SUFFIXES, load_json_lines
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.read_options import Names
+from laplaceconfidence.data.table_files import CSV_SUFFIXES, PARQUET_SUFFIXES
 from laplaceconfidence.export.original import Original
 from laplaceconfidence.files import not_as_written, replacing
 from laplaceconfidence.parquet_files import write_parquet
@@ -25,9 +30,6 @@ from laplaceconfidence.records.data_archive import plain_labels
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
 def write_csv_table(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> int:
@@ -50,8 +52,11 @@ def write_csv_table(path: Path, original: Original, corrected: NoisyDataset, is_
         Number of cells that were written with an apostrophe in front, as a spreadsheet would evaluate them.
     """
     separator = "\t" if ".tsv" in path.name.lower() else ","
-    if original.path is not None and original.path.name.lower().endswith(CSV_SUFFIXES):
+    name = "" if original.path is None else original.path.name.lower()
+    if name.endswith(CSV_SUFFIXES):
         frame = _corrected_csv(original, corrected)[is_kept]
+    elif name.endswith(EXCEL_SUFFIXES):
+        frame = _corrected_sheet(original, corrected)[is_kept]
     else:
         kept = corrected.subset(is_kept)
         frame = _frame(kept)
@@ -80,7 +85,7 @@ def write_parquet_table(path: Path, original: Original, corrected: NoisyDataset,
     """
     import pyarrow as pa
 
-    if original.path is not None and original.path.name.lower().endswith(PARQUET_SUFFIXES):
+    if original.path is not None and is_parquet(original.path):
         table = _corrected_parquet(original, corrected).filter(pa.array(is_kept))
     else:
         kept = corrected.subset(is_kept)
@@ -92,8 +97,27 @@ def write_parquet_table(path: Path, original: Original, corrected: NoisyDataset,
     write_parquet(path, table)
 
 
+def is_parquet(path: Path) -> bool:
+    """Return whether data is a Parquet file or a folder of them.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The data.
+
+    Returns
+    -------
+    bool
+    """
+    if path.is_dir():
+        return not is_huggingface_folder(path) and bool(parquet_files(path))
+    return path.name.lower().endswith(PARQUET_SUFFIXES)
+
+
 def write_jsonl(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
     """Write one JSON object per line: id, label (null if missing), text or path, and features.
+
+    Where the data came from such a file, every object is as it was there, except for labels that changed.
 
     Parameters
     ----------
@@ -106,12 +130,18 @@ def write_jsonl(path: Path, original: Original, corrected: NoisyDataset, is_kept
     is_kept : ndarray of bool of shape (n,)
         Which samples are written.
     """
-    kept = corrected.subset(is_kept)
+    of_file = original.path is not None and original.path.name.lower().endswith(JSON_LINES_SUFFIXES)
+    lines: Callable[[], Iterator[dict[str, Any]]]
+    if of_file:
+        records = _corrected_objects(original, corrected)
+        lines = partial(compress, records, is_kept.tolist())
+    else:
+        lines = partial(_json_lines, corrected.subset(is_kept))
     # Half of a surrogate pair, which UTF-8 cannot hold, is written as JSON escapes it.
     with replacing(path) as temporary:
         with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-            file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in _json_lines(kept))
-        _check_jsonl(temporary, kept, path.name)
+            file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines())
+        _check_jsonl(temporary, lines(), path.name)
 
 
 def _json_lines(dataset: NoisyDataset) -> Iterator[dict[str, Any]]:
@@ -128,12 +158,28 @@ def _json_lines(dataset: NoisyDataset) -> Iterator[dict[str, Any]]:
         yield line
 
 
-def _check_jsonl(path: Path, dataset: NoisyDataset, name: str) -> None:
-    """Read a file back and compare it with the data set it was written from."""
+def _corrected_objects(original: Original, corrected: NoisyDataset) -> list[dict[str, Any]]:
+    assert original.path is not None
+    records = load_json_lines(original.path)
+    label, path = _columns(original, list(dict.fromkeys(name for record in records for name in record)))
+    values = corrected.class_values
+    for row in np.flatnonzero(corrected.labels != original.dataset.labels).tolist():
+        code = int(corrected.labels[row])
+        records[row] = {**records[row], label: None if code == MISSING else values[code].item()}
+    if path is not None:  # relative paths would not be found from another folder
+        assert original.dataset.sources is not None
+        sources = original.dataset.sources.tolist()
+        records = [{**record, path: source} for record, source in zip(records, sources, strict=True)]
+    return records
+
+
+def _check_jsonl(path: Path, lines: Iterator[dict[str, Any]], name: str) -> None:
+    """Read a file back and compare it with the objects it was written from."""
     with path.open(encoding="utf-8", newline="\n") as file:
-        for number, (text, line) in enumerate(zip_longest(file, _json_lines(dataset)), start=1):
+        for number, (text, line) in enumerate(zip_longest(file, lines), start=1):
             try:
-                is_same = text is not None and json.loads(text) == line
+                # Not the values themselves: NaN, which Python writes and reads, is not equal to itself.
+                is_same = text is not None and repr(json.loads(text)) == repr(line)
             except ValueError:
                 is_same = False
             if not is_same:
@@ -185,6 +231,22 @@ def _corrected_csv(original: Original, corrected: NoisyDataset) -> pd.DataFrame:
     return frame
 
 
+def _corrected_sheet(original: Original, corrected: NoisyDataset) -> pd.DataFrame:
+    """Every cell of the first sheet of an Excel file, except for the labels that changed."""
+    assert original.path is not None
+    frame = load_excel(original.path)
+    frame.columns = [str(name) for name in frame.columns]
+    label, path = _columns(original, list(frame.columns))
+    labels = frame[label].to_numpy(dtype=object)
+    for row in np.flatnonzero(corrected.labels != original.dataset.labels).tolist():
+        code = int(corrected.labels[row])
+        labels[row] = None if code == MISSING else corrected.class_values[code].item()
+    frame[label] = labels
+    if path is not None:
+        frame[path] = original.dataset.sources
+    return frame
+
+
 def _classes_as_written(dataset: NoisyDataset, texts: NDArray[Any]) -> list[str]:
     """Every class as most of its labels are written in the file, such as "2.0" for 2."""
     writings: list[Counter[str]] = [Counter() for _ in dataset.class_names]
@@ -203,7 +265,31 @@ def _corrected_parquet(original: Original, corrected: NoisyDataset) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.read_table(original.path)
+    assert original.path is not None
+    files = [original.path]
+    if original.path.is_dir():
+        files = chosen_parquet_files(original.path, (original.options or {}).get("split"))
+    return corrected_arrow(pa.concat_tables([pq.read_table(file) for file in files]), original, corrected)
+
+
+def corrected_arrow(table: pa.Table, original: Original, corrected: NoisyDataset) -> pa.Table:
+    """Replace the labels that changed in the table that data was read from; they keep their type.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        All rows and columns of the data.
+    original : Original
+        The audited data.
+    corrected : NoisyDataset
+        The same with the new labels.
+
+    Returns
+    -------
+    pyarrow.Table
+    """
+    import pyarrow as pa
+
     label, path = _columns(original, table.column_names)
     changed = np.flatnonzero(corrected.labels != original.dataset.labels)
     values = corrected.class_values

@@ -20,6 +20,7 @@ import numpy as np
 from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.auditing.diagnostics import fit_diagnostics
 from laplaceconfidence.auditing.result import AuditResult
+from laplaceconfidence.auditing.row_order import RowOrder
 from laplaceconfidence.auditing.statement import AuditStatement
 from laplaceconfidence.auditing.table import FlagRule
 from laplaceconfidence.csv_files import write_csv
@@ -113,6 +114,11 @@ class AuditRecord:
         None where there were no features.
     n_leaked : int, optional
         None where there was no test set.
+    n_image_issues, n_empty, n_rare_class, n_group_issues : int, optional
+        Samples with odd images, empty texts, of rare classes, and in groups with many wrong labels; None
+        where these were not looked for.
+    order_closeness, order_p_value : float, optional
+        Whether the rows are in random order, as in ``RowOrder``; None where that could not be tested.
     search, n_neighbors, recall, n_iter, residual, converged, energy : optional
         What the estimator reports about its fit, as in ``FitDiagnostics``.
     timings : dict of str to float
@@ -154,6 +160,12 @@ class AuditRecord:
     n_near_duplicates: int | None = None
     n_conflicting_duplicates: int | None = None
     n_leaked: int | None = None
+    n_image_issues: int | None = None
+    n_empty: int | None = None
+    n_rare_class: int | None = None
+    n_group_issues: int | None = None
+    order_closeness: float | None = None
+    order_p_value: float | None = None
     search: str | None = None
     n_neighbors: int | None = None
     recall: float | None = None
@@ -164,6 +176,13 @@ class AuditRecord:
     timings: dict[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     review_sample: tuple[int, ...] = ()
+
+    @property
+    def row_order(self) -> RowOrder | None:
+        """RowOrder or None: whether the rows are in random order, where that could be tested."""
+        if self.order_closeness is None or self.order_p_value is None:
+            return None
+        return RowOrder(self.order_closeness, self.order_p_value)
 
     @property
     def statement(self) -> AuditStatement:
@@ -357,6 +376,12 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
         n_near_duplicates=_n_flagged(result, "is_near_duplicate_issue"),
         n_conflicting_duplicates=_n_flagged(result, "has_conflicting_duplicate"),
         n_leaked=_n_flagged(result, "is_leaked"),
+        n_image_issues=_n_flagged(result, "is_image_issue"),
+        n_empty=_n_flagged(result, "is_empty_issue"),
+        n_rare_class=_n_flagged(result, "is_rare_class_issue"),
+        n_group_issues=_n_flagged(result, "is_group_issue"),
+        order_closeness=None if result.row_order is None else result.row_order.closeness,
+        order_p_value=None if result.row_order is None else result.row_order.p_value,
         noise_rate_bracket=diagnostics.noise_rate_bracket,
         noise_rate_is_estimated=statement.noise_rate is not None,
         noise_is_identified=statement.identified,
@@ -377,7 +402,7 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
 def _by_interest(result: AuditResult, sample: tuple[int, ...]) -> IntArray:
     """Rows in the order in which pictures of them are worth keeping."""
     table, labels = result.table, result.dataset.labels
-    columns = ("is_near_duplicate_issue", "is_leaked", "is_outlier_issue")
+    columns = ("is_near_duplicate_issue", "is_leaked", "is_outlier_issue", "is_image_issue")
     others = [table.index[table[column].astype(bool)].to_numpy() for column in columns if column in table]
     worst_first = np.concatenate([result.first_rows, *others])
     return rows_by_interest(worst_first, sample_first(labels, sample), len(labels), len(sample))

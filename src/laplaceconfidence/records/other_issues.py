@@ -1,4 +1,4 @@
-"""Outliers, copies and leaks of an audit, as reports, reviews and exports use them."""
+"""What an audit found besides wrong labels, as reports, reviews and exports use it."""
 
 from __future__ import annotations
 
@@ -69,6 +69,12 @@ class OtherIssues:
         Index into ``copies`` of the set that a sample is in; NO_SET for none.
     leaked : ndarray of int
         Rows of the samples that are also in the test set, the most similar first.
+    odd_images : ndarray of int
+        Rows of images that are dark, blurry, unreadable or otherwise odd.
+    empty : ndarray of int
+        Rows of empty texts.
+    in_worst_groups : ndarray of int
+        Rows of labels in groups with many wrong labels, the worst group and label first.
     were_looked_for : bool
         Whether the audit had features to look for outliers and copies.
     had_test_set : bool
@@ -83,6 +89,9 @@ class OtherIssues:
     copies: tuple[CopySet, ...]
     set_of: IntArray
     leaked: IntArray
+    odd_images: IntArray
+    empty: IntArray
+    in_worst_groups: IntArray
     were_looked_for: bool
     had_test_set: bool
     table: pd.DataFrame
@@ -108,6 +117,9 @@ class OtherIssues:
             copies=sets,
             set_of=set_of,
             leaked=_worst_first(table, "is_leaked", "leakage_score"),
+            odd_images=_marked(table, "is_image_issue"),
+            empty=_marked(table, "is_empty_issue"),
+            in_worst_groups=_worst_groups(table),
             were_looked_for="is_outlier_issue" in table,
             had_test_set="is_leaked" in table,
             table=table,
@@ -154,6 +166,22 @@ class OtherIssues:
         name = None if label is None else self.name_of.get(label, str(label))
         return Leak(str(id), name, text, path)
 
+    def image_issues(self, row: int) -> str | None:
+        """Return what is odd about an image.
+
+        Parameters
+        ----------
+        row : int
+            Row of the sample.
+
+        Returns
+        -------
+        str or None
+            Such as "dark, blurry"; None if nothing is, or nobody looked.
+        """
+        found = self._cell("image_issues", row)
+        return None if found is None else str(found)
+
     def _cell(self, column: str, row: int) -> Any:
         import pandas as pd
 
@@ -199,6 +227,21 @@ def _copy_sets(table: pd.DataFrame) -> tuple[tuple[CopySet, ...], IntArray]:
     for position, rows in enumerate(groups):
         set_of[rows] = position
     return tuple(CopySet(rows, bool(conflicts[rows].any())) for rows in groups), set_of
+
+
+def _marked(table: pd.DataFrame, flag: str) -> IntArray:
+    if flag not in table:
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero(table[flag].to_numpy(dtype=bool))
+
+
+def _worst_groups(table: pd.DataFrame) -> IntArray:
+    rows = _marked(table, "is_group_issue")
+    if not len(rows):
+        return rows
+    scores = table["label_score"].to_numpy(dtype=np.float64)[rows]
+    groups = table["group"].to_numpy(dtype=np.int64)[rows]
+    return rows[np.lexsort((scores, groups))][: np.count_nonzero(~np.isnan(scores))]
 
 
 def _worst_first(table: pd.DataFrame, flag: str, score: str) -> IntArray:

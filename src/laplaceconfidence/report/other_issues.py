@@ -1,7 +1,9 @@
-"""Outliers, copies and leaks in the report of an audit."""
+"""What an audit found besides wrong labels, in its report."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from laplaceconfidence.records.other_issues import OtherIssues
@@ -13,11 +15,14 @@ MOST_SETS = 12
 MOST_OF_A_SET = 6
 MOST_LEAKS = 12
 MOST_OUTLIERS = 12
+MOST_IMAGES = 24
+MOST_GROUPS = 6
+MOST_RARE = 20
 COPY_PICTURE = 128  # pixels of the longer side
 
 
 def other_issues(samples: SampleArrays, issues: OtherIssues, thumbnails: Thumbnails) -> dict[str, Any]:
-    """Collect what the report shows of outliers, copies and leaks.
+    """Collect what the report shows besides labels.
 
     Parameters
     ----------
@@ -69,7 +74,55 @@ def other_issues(samples: SampleArrays, issues: OtherIssues, thumbnails: Thumbna
             for row in issues.outliers[:MOST_OUTLIERS].tolist()
             if scores is not None
         ],
+        "n_images": len(issues.odd_images),
+        "images": [
+            {**described(row, PICTURE), "found": issues.image_issues(row)}
+            for row in issues.odd_images[:MOST_IMAGES].tolist()
+        ],
+        "image_kinds": _image_kinds(issues),
+        "n_empty": len(issues.empty),
+        "empty_ids": [str(samples.ids[row]) for row in issues.empty[:MOST_OUTLIERS].tolist()],
+        "groups": _groups(issues, described)[:MOST_GROUPS],
+        "rare": _rare_classes(samples, issues)[:MOST_RARE],
+        "order": None if (order := samples.run.record.row_order) is None else order.statement,
     }
+
+
+def _image_kinds(issues: OtherIssues) -> list[tuple[str, int]]:
+    """How many images are odd in which way, the most frequent first."""
+    kinds = Counter(
+        kind for row in issues.odd_images.tolist() for kind in (issues.image_issues(row) or "").split(", ")
+    )
+    return kinds.most_common()
+
+
+def _groups(issues: OtherIssues, described: Callable[[int, int], dict[str, Any]]) -> list[dict[str, Any]]:
+    """The groups with many wrong labels, the worst first, with their least trustworthy labels."""
+    rows = issues.in_worst_groups
+    if not len(rows):
+        return []
+    numbers = issues.table["group"].to_numpy()
+    noise = issues.table["group_noise"].to_numpy(dtype=float)
+    found = []
+    for number in dict.fromkeys(numbers[rows].tolist()):
+        members = rows[numbers[rows] == number]
+        found.append(
+            {
+                "n": len(members),
+                "noise": float(noise[members[0]]),
+                "samples": [described(row, COPY_PICTURE) for row in members[:MOST_OF_A_SET].tolist()],
+            }
+        )
+    return found
+
+
+def _rare_classes(samples: SampleArrays, issues: OtherIssues) -> list[tuple[str, int]]:
+    """Names and sizes of classes with less than a tenth of an even share, the smallest first."""
+    if "is_rare_class_issue" not in issues.table:
+        return []
+    codes = samples.given[issues.table["is_rare_class_issue"].to_numpy(dtype=bool)]
+    counts = Counter(samples.class_names[code] for code in codes.tolist())
+    return sorted(counts.items(), key=lambda item: (item[1], item[0]))
 
 
 def _leak(samples: SampleArrays, issues: OtherIssues, thumbnails: Thumbnails, row: int) -> dict[str, Any]:

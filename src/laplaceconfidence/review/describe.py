@@ -118,6 +118,7 @@ class Describer:
             ],
             "neighbors": [self._neighbor(found) for found in samples.neighbors(row, SHOWN_NEIGHBORS)],
             "leak": self._leak(row),
+            "image_issues": self._session.issues.image_issues(row),
         }
 
     def copies(self, row: int) -> dict[str, Any]:

@@ -16,9 +16,11 @@ from laplaceconfidence.data.identity import name_of
 from laplaceconfidence.records.other_issues import NO_SET, OtherIssues
 from laplaceconfidence.records.sample_arrays import SampleArrays
 
-QueueName = Literal["worst", "ranked", "random", "unlabeled", "outliers", "copies", "leaks"]
+QueueName = Literal[
+    "worst", "ranked", "random", "unlabeled", "outliers", "copies", "leaks", "images", "empty", "groups"
+]
 QUEUES: tuple[QueueName, ...] = get_args(QueueName)
-OTHER_ISSUES: tuple[QueueName, ...] = ("outliers", "copies", "leaks")
+OTHER_ISSUES: tuple[QueueName, ...] = ("outliers", "copies", "leaks", "images", "empty", "groups")
 Show = Literal["undecided", "decided", "all"]
 SEARCHED_CHARACTERS = 2_000  # of every text, from its beginning
 
@@ -29,7 +31,7 @@ class QueueFilter:
 
     Parameters
     ----------
-    view : {"worst", "ranked", "random", "unlabeled", "outliers", "copies", "leaks"}, default="worst"
+    view : {"worst", "ranked", "random", "unlabeled", *OTHER_ISSUES}, default="worst"
         The queue.
     given, suggested : int, optional
         Only samples with these labels (codes).
@@ -56,7 +58,7 @@ class Queues:
     samples : SampleArrays
         The samples of the audit.
     issues : OtherIssues
-        Its outliers, copies and leaks.
+        What it found besides wrong labels.
     """
 
     def __init__(self, samples: SampleArrays, issues: OtherIssues) -> None:
@@ -72,6 +74,9 @@ class Queues:
             "outliers": issues.outliers,
             "copies": np.array([copies.rows[0] for copies in issues.copies], dtype=np.int64),
             "leaks": issues.leaked,
+            "images": issues.odd_images,
+            "empty": issues.empty,
+            "groups": issues.in_worst_groups,
         }
         self._found = lru_cache(maxsize=32)(self._search)
         self._texts: list[Any] | None = None
@@ -164,7 +169,7 @@ class Queues:
 
         Parameters
         ----------
-        view : {"worst", "ranked", "random", "unlabeled", "outliers", "copies", "leaks"}
+        view : {"worst", "ranked", "random", "unlabeled", *OTHER_ISSUES}
             The queue.
         is_decided : ndarray of bool of shape (n,)
             Which samples have a decision.

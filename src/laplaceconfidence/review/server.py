@@ -319,6 +319,9 @@ def _views(session: ReviewSession) -> list[tuple[QueueName, str]]:
         "outliers": "Outliers",
         "copies": "Copies",
         "leaks": "Leaks",
+        "images": "Odd images",
+        "empty": "Empty texts",
+        "groups": "Worst groups",
     }
     order = list(names)
     if len(rows_of["ranked"]) == len(rows_of["worst"]):

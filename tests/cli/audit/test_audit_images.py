@@ -1,7 +1,9 @@
 """``laplaceconfidence audit`` of images without features: a network learns them on the given labels."""
 
+import io
 import json
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +130,28 @@ def test_learning_the_features_is_counted_and_done_once(run: Any, photos: Path, 
         np.save(damaged, np.load(damaged) + 1)
         run("audit", "photos", *quick, "--seed", "1", "--out", "x", "--overwrite")
         assert len(trained) == 4
+
+
+def test_the_image_size_applies_to_images_inside_of_files(run: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    with tarfile.open(tmp_path / "shard.tar", "w") as archive:
+        for row in range(24):
+            side = 6 + row % 3
+            buffer = io.BytesIO()
+            gray = (row % 2) * 200 + rng.integers(0, 50, (side, side))
+            Image.fromarray(gray.astype(np.uint8)).save(buffer, "PNG")
+            for name, content in ((f"{row}.png", buffer.getvalue()), (f"{row}.cls", str(row % 2).encode())):
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+    refused = run("audit", "shard.tar", *QUICK)
+    assert refused.exit_code == 2
+    assert "image_size" in refused.stderr
+    done = run("audit", "shard.tar", *QUICK, "--epochs", "1", "--image-size", "8")
+    assert done.exit_code == 0, done.stderr
+    record = read_audit(tmp_path / "laplaceconfidence-audit-shard").record
+    assert record.source["options"] == {"image_size": 8}
+    exported = run("export", "laplaceconfidence-audit-shard", "--out", "again.npz")
+    assert exported.exit_code == 0, exported.stderr
+    with np.load(tmp_path / "again.npz") as arrays:
+        assert arrays["images"].shape == (24, 8, 8, 3)

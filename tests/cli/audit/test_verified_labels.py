@@ -207,10 +207,10 @@ def test_tables_that_cannot_be_used(
 
 def test_files_that_are_no_tables(run: Any, animals: pd.DataFrame, tmp_path: Path) -> None:
     (tmp_path / "v.parquet").write_bytes(b"PAR1")
-    (tmp_path / "v.xlsx").write_bytes(b"PK")
+    (tmp_path / "v.docx").write_bytes(b"PK")
     for file, message in (
         ("v.parquet", "v.parquet cannot be read as Parquet"),
-        ("v.xlsx", "'audited' parameter must be a table (.csv"),
+        ("v.docx", "'audited' parameter must be a table (.csv"),
         ("nowhere.csv", "'audited' parameter must be a path to an existing file. Got 'nowhere.csv'"),
     ):
         done = run(*AUDIT, "--audited", file)

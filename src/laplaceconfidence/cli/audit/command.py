@@ -61,6 +61,9 @@ Draw 100 labels to verify, and audit again with the verified labels:
 [cyan]laplaceconfidence audit data.csv --sample-for-review 100 --out first[/cyan]
 [cyan]laplaceconfidence audit data.csv --audited first/review_sample.csv --out second[/cyan]
 
+In a pipeline: fail if more than 5% of the labels are wrong, or a sample is also in the test data:
+[cyan]laplaceconfidence audit train.csv --test test.csv --fail-if 'noise > 5%' --fail-if 'leaks > 0'[/cyan]
+
 Out-of-fold class probabilities from your own model in place of features:
 [cyan]laplaceconfidence audit data.csv --pred-probs p.npy --estimator normalized-margin[/cyan]
 """
@@ -145,7 +148,8 @@ def audit(
         Path | None,
         word(
             EVIDENCE,
-            "Folder of a reviewed audit of the same data, in any order. Samples are matched by id; decisions "
+            "Folder of a reviewed audit of the same data, in any order, or the tasks of its export that were "
+            "annotated in Label Studio and exported as JSON. Samples are matched by id; decisions "
             "that find none are counted. What was decided there replaces the given labels and is taken as "
             "certain; the other confidences are updated from it, and calibrated where "
             f"{FEWEST_AUDITED} or more of the decisions are about a random sample.",
@@ -221,6 +225,15 @@ def audit(
     image_size: Annotated[int | None, whole(IMAGES, IMAGE_SIZE)] = None,
     skip_bad: Annotated[bool | None, word(IMAGES, SKIP_BAD, "--skip-bad")] = None,
     device: Annotated[str | None, word(IMAGES, DEVICE, metavar="NAME")] = None,
+    image_issues: Annotated[
+        bool | None,
+        word(
+            RESULT,
+            "Whether to look at the images for those that are dark, bright, of one color, blurry, of an odd "
+            "size or shape, or unreadable. Default: yes, unless there are more than 20,000 files.",
+            "--image-issues/--no-image-issues",
+        ),
+    ] = None,
     threshold: Annotated[
         float | None,
         real(
@@ -247,6 +260,27 @@ def audit(
             RESULT,
             "Draw this many labels uniformly at random, suspects or not, and write them into the folder as "
             "review_sample.csv for a person to fill in. 100 is a good number.",
+        ),
+    ] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        word(
+            RESULT,
+            "End with exit code 1 if the audit meets this condition, for pipelines: noise (expected share of "
+            "wrong labels), flagged, missing, outliers, copies, conflicting-copies, leaks, odd-images, "
+            "empty, rare-class or bad-groups (numbers of labels or samples, or shares with %), compared by "
+            ">, >=, < or <=: 'noise > 0.05', 'flagged > 2%', 'leaks > 0'. With --baseline also new-flagged, "
+            "new-leaks and so on. Repeat the option for several. The folder is written in any case.",
+            metavar="CONDITION",
+        ),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        word(
+            RESULT,
+            "Folder of an earlier audit of this data. Conditions of --fail-if that begin with new- count "
+            "only samples that were not flagged there, such as 'new-conflicting-copies > 0'.",
+            metavar="RUN",
         ),
     ] = None,
     out: Annotated[
@@ -288,7 +322,8 @@ def audit(
     The folder appears only when it is complete. It holds issues.csv and issues.parquet (one row per sample,
     worst first: the given label, its score, which is the probability that it is right, the predicted label
     with its probability, the flag, the most probable class other than the given one, and whether the sample
-    is an outlier, a near-duplicate or leaked), evidence.parquet (the most probable classes and the neighbors
+    is an outlier, a near-duplicate or leaked, an odd image, an empty text, of a rare class or in a group with
+    many wrong labels), evidence.parquet (the most probable classes and the neighbors
     of every sample) and audit.json (what was found, settings, versions, source, timings, notes).
 
     Where wrong labels cannot be told from overlapping classes, only a range is known for their number. The
@@ -348,10 +383,13 @@ def audit(
             seed=seed,
             n_jobs=n_jobs,
             image_options=ImageOptions(network, epochs, device, image_size, skip_bad),
+            image_issues=image_issues,
             threshold=threshold,
             target_precision=target_precision,
             n_suspects=suspects,
             n_for_review=sample_for_review,
+            fail_if=tuple(fail_if or ()),
+            baseline=baseline,
             out=out,
             overwrite=overwrite,
             discard_decisions=discard_decisions,

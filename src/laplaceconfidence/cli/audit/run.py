@@ -9,6 +9,7 @@ from typing import Any
 from laplaceconfidence.auditing.issues import audit as find_issues
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.verified import draw_for_review
+from laplaceconfidence.cli.audit.gate import Gate
 from laplaceconfidence.cli.audit.summary import show_next_steps, show_reused, show_skipped, show_summary
 from laplaceconfidence.cli.audit.verified import check_can_learn, verified_labels
 from laplaceconfidence.cli.progress import showing_progress
@@ -18,6 +19,7 @@ from laplaceconfidence.cli.sources import (
     learn_features,
     needs_learned_features,
     stem_of,
+    with_image_size,
 )
 from laplaceconfidence.data.array_files import load_array, open_archive
 from laplaceconfidence.data.dataset import NoisyDataset
@@ -50,10 +52,13 @@ class AuditRequest:
     seed: int
     n_jobs: int | None
     image_options: ImageOptions
+    image_issues: bool | None
     threshold: float | None
     target_precision: float | None
     n_suspects: int
     n_for_review: int | None
+    fail_if: tuple[str, ...]
+    baseline: Path | None
     out: Path | None
     overwrite: bool
     discard_decisions: bool
@@ -66,6 +71,8 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
         raise InvalidInputError(
             "'--discard-decisions' only applies to '--overwrite', which was not given. Give both or neither."
         )
+    gate = Gate.of(request.fail_if, request.baseline, has_test=request.test is not None)
+    request = _with_image_size(request)
     replacing = {"overwrite": request.overwrite, "discard_decisions": request.discard_decisions}
     with reserved_place(folder, **replacing), showing_progress():
         with stage("reading"):
@@ -78,7 +85,10 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             )
         learned, timer = ImageFeatures(dataset), StageTimer()
         if request.pred_probs is None and request.knn_graph is None and needs_learned_features(dataset):
-            earlier = [folder, *([] if request.decisions is None else [request.decisions])]
+            earlier = [
+                folder,
+                *([request.decisions] if request.decisions and request.decisions.is_dir() else []),
+            ]
             earlier += [table.absolute().parent for table in request.audited]
             with observing(timer), stage(LEARNING):
                 learned = learn_features(
@@ -101,6 +111,7 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             pred_probs=None if request.pred_probs is None else load_array(request.pred_probs, "pred_probs"),
             knn_graph=None if request.knn_graph is None else load_graph(request.knn_graph),
             test=test,
+            image_issues=request.image_issues,
             threshold=request.threshold,
             target_precision=request.target_precision,
             random_state=request.seed,
@@ -127,6 +138,7 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
     show_summary(result, run, n_suspects=request.n_suspects, verified=used, command=command)
     if sample is not None:
         show_next_steps(run)
+    gate.check(run)
 
 
 def read_test_data(source: str | None, options: dict[str, Any], **own: str | None) -> NoisyDataset | None:
@@ -189,14 +201,24 @@ def command_words(request: AuditRequest) -> tuple[str, ...]:
         *request.settings.items(),
         ("seed", request.seed or None),
         *asdict(request.image_options).items(),
+        ("image_issues", request.image_issues),
         ("threshold", request.threshold),
         ("target_precision", request.target_precision),
     ]
     words = ["audit", request.source]
     for name, value in given:
-        if value is not None and value is not False:
+        if name == "image_issues" and value is False:
+            words.append("--no-image-issues")
+        elif value is not None and value is not False:
             words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
     return tuple(words)
+
+
+def _with_image_size(request: AuditRequest) -> AuditRequest:
+    """The request with the image size among the options of the reader, where it decodes the images."""
+    options, size = with_image_size(request.source, request.read_options, request.image_options.image_size)
+    image_options = replace(request.image_options, image_size=size)
+    return replace(request, read_options=options, image_options=image_options)
 
 
 def _with_learning(result: AuditResult, seconds: float) -> AuditResult:

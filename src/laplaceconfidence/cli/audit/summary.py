@@ -28,6 +28,15 @@ from laplaceconfidence.wording import counted, shortened_left, shortened_middle,
 if TYPE_CHECKING:
     import pandas as pd
 
+_OTHER_FLAGS = {
+    "is_image_issue": ("odd image",),
+    "is_empty_issue": ("empty text",),
+    "is_rare_class_issue": ("sample of a rare class", "samples of rare classes"),
+    "is_group_issue": (
+        "sample in a group with many wrong labels",
+        "samples in groups with many wrong labels",
+    ),
+}
 MOST_ROWS = 5
 MOST_SKIPPED = 10
 
@@ -61,6 +70,8 @@ def show_summary(
         console.print(found)
         for line in _where_to_look(result, run):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if result.row_order is not None and result.row_order.statement is not None:
+        console.print(result.row_order.statement, markup=False, highlight=False)
     if statement.verifying is not None:
         console.print()
         console.print(Text(statement.verifying, style="bold"))
@@ -155,24 +166,37 @@ def _show_how_to_verify(console: Console, run: AuditRun, command: tuple[str, ...
 
 
 def _data_issues(result: AuditResult) -> str | None:
-    """Outliers, near-duplicates and leaks in one sentence; ``None`` where they were not looked for."""
+    """What was found besides wrong labels in one sentence; ``None`` where nothing was looked for."""
     table = result.table
+    parts = [
+        counted(int(table[flag].sum()), *noun)
+        for flag, noun in _OTHER_FLAGS.items()
+        if flag in table and table[flag].any()
+    ]
     if "is_outlier_issue" not in table:
-        return None
+        return f"Other issues: {', '.join(parts)}." if parts else None
     n_sets = table["near_duplicate_set"].nunique()
     n_duplicates = int(table["is_near_duplicate_issue"].sum())
     duplicates = f"{counted(n_duplicates, 'sample')} in {counted(n_sets, 'set')} of near-duplicates"
     if n_conflicts := table.loc[table["has_conflicting_duplicate"], "near_duplicate_set"].nunique():
         duplicates += f" ({counted(n_conflicts, 'set')} with conflicting labels)"
-    parts = [counted(int(table["is_outlier_issue"].sum()), "outlier"), duplicates]
+    first = [counted(int(table["is_outlier_issue"].sum()), "outlier"), duplicates]
     if "is_leaked" in table:
-        parts.append(f"{counted(int(table['is_leaked'].sum()), 'sample')} also in the test data")
+        first.append(f"{counted(int(table['is_leaked'].sum()), 'sample')} also in the test data")
+    parts = first + parts
     return f"Other issues: {', '.join(parts)}."
 
 
 def _where_to_look(result: AuditResult, run: AuditRun) -> list[str]:
-    """The commands that show outliers, near-duplicates and leaks, for those that there are."""
-    flags = {"copies": "is_near_duplicate_issue", "leaks": "is_leaked", "outliers": "is_outlier_issue"}
+    """The commands that show what was found besides wrong labels, for what there is."""
+    flags = {
+        "copies": "is_near_duplicate_issue",
+        "leaks": "is_leaked",
+        "outliers": "is_outlier_issue",
+        "images": "is_image_issue",
+        "empty": "is_empty_issue",
+        "groups": "is_group_issue",
+    }
     found = [queue for queue, flag in flags.items() if flag in result.table and result.table[flag].any()]
     if not found:
         return []

@@ -10,7 +10,13 @@ from typing import Any
 from laplaceconfidence.auditing.diagnostics import fit_diagnostics
 from laplaceconfidence.auditing.fit_request import default_estimator
 from laplaceconfidence.auditing.verified import learns_from_verified
-from laplaceconfidence.auditing.verified_tables import VerifiedTable, is_most, match_verified, read_verified
+from laplaceconfidence.auditing.verified_tables import (
+    VerifiedTable,
+    is_most,
+    match_verified,
+    read_label_studio,
+    read_verified,
+)
 from laplaceconfidence.cli.console import notices
 from laplaceconfidence.confidence.calibration import LogOddsCalibration
 from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
@@ -88,7 +94,10 @@ def verified_labels(
 
     ``id_column`` is the column of ids that the user named.
     """
-    decided = Verified() if reviewed is None else _decisions(dataset, reviewed, id_column)
+    decided = Verified()
+    if reviewed is not None:
+        is_export = reviewed.is_file()
+        decided = _choices(dataset, reviewed) if is_export else _decisions(dataset, reviewed, id_column)
     if not tables:
         return decided
     row_of = _row_of(dataset)
@@ -112,7 +121,25 @@ def verified_labels(
         "n_audited": n_audited,
         "n_audited_left_out": n_left_out,
     }
-    return Verified(labels, frozenset(at_random), decided.recalibrate, decided.described | described, n_empty)
+    return Verified(
+        labels,
+        frozenset(at_random),
+        decided.recalibrate,
+        decided.described | described,
+        n_empty + decided.n_empty,
+    )
+
+
+def _choices(dataset: NoisyDataset, path: Path) -> Verified:
+    """The labels that people chose in Label Studio; they looked at suspects, so none was drawn at random."""
+    found = read_label_studio(path, dataset)
+    _tell_left_out(found, "decision", f" in {path}")
+    described = {
+        "decisions": str(path.absolute()),
+        "n_decisions": len(found.labels),
+        "n_decisions_left_out": len(found.unknown) + len(found.relabeled),
+    }
+    return Verified(found.labels, described=described, n_empty=found.n_empty)
 
 
 def _decisions(dataset: NoisyDataset, folder: Path, id_column: str | None) -> Verified:

@@ -32,16 +32,18 @@ def export(
             "--out",
             "-o",
             metavar="NAME",
-            help="File (.csv, .tsv, .parquet, .npz, .jsonl) or folder to write. Default: RUN-corrected, in "
-            "the format of the data.",
+            help="File (.csv, .tsv, .parquet, .npz, .jsonl; .json for Label Studio) or folder to write. "
+            "Default: RUN-corrected, in the format of the data.",
         ),
     ] = None,
     format: Annotated[
         str | None,
         typer.Option(
             metavar="KIND",
-            help="Format: csv, parquet, npz, jsonl or folder (images in one subfolder per class). Default: "
-            "the one that the name of --out implies.",
+            help="Format: csv, parquet, npz, jsonl; folder (images in one subfolder per class); huggingface "
+            "(a folder for datasets.load_from_disk); fiftyone (a folder of the type "
+            "FiftyOneImageClassificationDataset); or label-studio (tasks to decide on, with suggestions). "
+            "Default: the one that the name of --out implies, or that of the data.",
         ),
     ] = None,
     policy: Annotated[
@@ -92,6 +94,14 @@ def export(
             "keep: they stay. drop: leave them out.",
         ),
     ] = "keep",
+    tasks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="For label-studio. first: the labels to look at first and samples without a label that "
+            "nobody has decided on, the default. all: all samples.",
+        ),
+    ] = None,
     copy: Annotated[
         bool,
         typer.Option(
@@ -116,6 +126,9 @@ def export(
     kept in its order, new samples keep their labels, and the differences are counted. A label that was
     changed in the source since the audit is kept, also where a person decided on the earlier one. An export
     is refused if most samples are gone or most labels were changed.
+
+    Tasks for Label Studio: NAME.json is imported into a project whose labeling interface is NAME.config.xml.
+    When people have decided there, export the project as JSON and audit again with --decisions EXPORT.json.
     """
     with report_errors():
         from laplaceconfidence.export import plan_export, write_export
@@ -137,7 +150,7 @@ def export(
             output().print("Nothing was written (--dry-run).")
             return
         exported = write_export(
-            plan, out, format=format, copy=copy, overwrite=overwrite, correction=correction
+            plan, out, format=format, copy=copy, overwrite=overwrite, tasks=tasks, correction=correction
         )
         _show_files(exported)
 
@@ -219,6 +232,9 @@ def _show_files(exported: Exported) -> None:
     console = output()
     console.print(Text.assemble("Written: ", (str(exported.path), "bold")), soft_wrap=True)
     console.print(Text.assemble("  trail: ", (str(exported.trail), "bold")), soft_wrap=True)
+    if exported.config is not None:
+        console.print(Text.assemble(" config: ", (str(exported.config), "bold")), soft_wrap=True)
+        console.print(f"{counted(exported.n_samples, 'task')} for Label Studio.")
 
 
 def _note(text: str) -> None:

@@ -19,14 +19,13 @@ from laplaceconfidence.data.label_files import given_labels
 from laplaceconfidence.data.labels import MISSING, encode_labels
 from laplaceconfidence.data.read_options import Names, ReadOptions
 from laplaceconfidence.data.readers import read_dataset
-from laplaceconfidence.data.table_files import CSV_SUFFIXES, PARQUET_SUFFIXES, open_table
+from laplaceconfidence.data.table_files import TABLE_SUFFIXES, open_table
 from laplaceconfidence.data.tables import TABLE_OPTIONS, SourceTable, dataset_of_table
 from laplaceconfidence.data.webvision import is_webvision_folder
 from laplaceconfidence.training.trained_model import TrainedModel
 from laplaceconfidence.validation import check_same_length, must_be
 
 _OF_LABELS = ("label", "labels", "missing_label")
-_TABLES = (*CSV_SUFFIXES, *PARQUET_SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +86,7 @@ def read_samples(
 def _dataset(source: str, model: TrainedModel, options: ReadOptions) -> NoisyDataset:
     path = Path(source)
     evaluate = options.classes is None
-    if path.is_file() and source.lower().endswith(_TABLES):
+    if path.is_file() and source.lower().endswith(TABLE_SUFFIXES):
         options.allow_only("a table", *TABLE_OPTIONS)
         with open_table(path, options, "source") as table:
             dataset = dataset_of_table(table, _with_columns(options, model, table))

@@ -14,7 +14,7 @@ import numpy as np
 from laplaceconfidence.auditing.verified_tables import VerifiedTable, read_verified
 from laplaceconfidence.cli.audit.verified import tell_left_out
 from laplaceconfidence.cli.console import notices
-from laplaceconfidence.cli.sources import features_line, stem_of
+from laplaceconfidence.cli.sources import features_line, stem_of, with_image_size
 from laplaceconfidence.cli.train.data import (
     PreparedData,
     TrainingSource,
@@ -96,6 +96,10 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
         )
         with showing_training() as display:
             with stage("reading"):
+                options, image_size = with_image_size(
+                    request.source, request.read_options, request.image_size
+                )
+                request = replace(request, read_options=options, image_size=image_size)
                 dataset = read_source(request.source, request.read_options)
             if preset is None or name is None:
                 name, image_size = automatic_preset_for(

@@ -1,7 +1,7 @@
 // Fifty samples at a time.
 
 import { byId, element, label, look, percent } from "./dom.js";
-import { state, subject } from "./state.js";
+import { DROPPABLE, state, subject } from "./state.js";
 
 const STAMPS = { keep: "kept", suggestion: "accepted", other: "other", unsure: "unsure", none: "no class", drop: "dropped" };
 const tiles = () => [...document.querySelectorAll("#stage .tile")];
@@ -17,7 +17,7 @@ export function showGrid(answer, { turn, decideMany, open }) {
   const pager = element("div", { class: "pager" }, step(-1, "← Previous"),
     element("span", {}, `page ${state.page + 1} of ${answer.n_pages} (${answer.n_in_queue.toLocaleString("en")} samples)`), step(1, "Next →"),
     marked, act("keep", "Keep (K)"), subject() === "label" ? act("suggestion", "Accept (S)") : null,
-    ["outliers", "leaks"].includes(state.queue.view) ? act("drop", "Drop (D)") : null,
+    [...DROPPABLE, "leaks"].includes(state.queue.view) ? act("drop", "Drop (D)") : null,
     element("button", { type: "button", onclick: () => markAll() }, "Mark all"));
   const grid = element("div", { class: "tiles", role: "listbox", "aria-multiselectable": "true", "aria-label": "Samples" },
     answer.tiles.map((sample) => tile(sample, open)));

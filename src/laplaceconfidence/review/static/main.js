@@ -12,7 +12,8 @@ import { recall, remember, state, subject, who } from "./state.js";
 
 const LABEL_KEYS = { k: "keep", s: "suggestion", u: "unsure", n: "none" };
 const SAMPLE_KEYS = { k: "keep", d: "drop", u: "unsure" };
-const VERDICT_KEYS = { outliers: { ...LABEL_KEYS, d: "drop" }, copies: SAMPLE_KEYS, leaks: SAMPLE_KEYS };
+const WITH_DROP = { ...LABEL_KEYS, d: "drop" };
+const VERDICT_KEYS = { outliers: WITH_DROP, images: WITH_DROP, empty: WITH_DROP, copies: SAMPLE_KEYS, leaks: SAMPLE_KEYS };
 const verdictKeys = () => VERDICT_KEYS[state.queue.view] ?? LABEL_KEYS;
 const actions = { decide, decideCopies, decideMany, open, switchView, turn: showPage, chooseOther: () => chooseOther(decide) };
 

@@ -4,7 +4,9 @@ import { get } from "./api.js";
 import { showCopies } from "./copies.js";
 import { byId, droppedText, element, label, look, percent, quoted, shortened, verdictButton } from "./dom.js";
 import { showLeak } from "./leaks.js";
-import { state } from "./state.js";
+import { DROPPABLE, state } from "./state.js";
+
+const REASONS = { outliers: "Unlike all other samples.", empty: "The text is empty.", groups: "In a group with many wrong labels." };
 
 export const OUTCOMES = { keep: "Kept", suggestion: "Suggestion accepted", other: "Another class", unsure: "Unsure", none: "No class fits", drop: "Dropped" };
 
@@ -37,7 +39,9 @@ function where({ sample, position, n_in_queue: n }) {
 
 function question(sample) {
   const asked = labelQuestion(sample);
-  if (state.queue.view === "outliers") asked.prepend("Unlike all other samples. ");
+  const odd = state.queue.view === "images" && sample.image_issues ? `Odd image: ${sample.image_issues}.` : null;
+  const reason = REASONS[state.queue.view] ?? odd;
+  if (reason) asked.prepend(`${reason} `);
   return asked;
 }
 
@@ -65,7 +69,7 @@ function buttons(sample, decide, chooseOther) {
   const button = (verdict, key, text, action, primary) => verdictButton(sample, verdict, key, text, action, primary);
   const keep = sample.given === null ? "Leave without a label" : `Keep ${quoted(sample.given)}`;
   const agrees = sample.given === sample.suggested;
-  const isOutlier = state.queue.view === "outliers";
+  const isOutlier = DROPPABLE.includes(state.queue.view);
   const keepFirst = agrees || sample.top[0]?.name === sample.given;
   return element("div", { class: `actions${agrees ? " agrees" : ""}${isOutlier ? " with-drop" : ""}` },
     button("keep", "K", keep, () => decide("keep"), keepFirst),

@@ -11,6 +11,9 @@ export const state = {
   busy: false,
 };
 
+// Queues of labels in which a sample can be dropped although its label may be right.
+export const DROPPABLE = ["outliers", "images", "empty"];
+
 // What is decided in the queue: the label, or whether copies and leaks stay.
 export const subject = () => (["copies", "leaks"].includes(state.queue.view) ? state.queue.view : "label");
 

@@ -1,0 +1,1 @@
+"""``laplaceconfidence diff``: what changed between two audits."""
