@@ -130,12 +130,39 @@ Id = Annotated[
 ]
 Text = Annotated[
     str | None,
-    word(DATA, "Column or key of texts, shown beside suspects and kept with the results.", metavar="NAME"),
+    word(
+        DATA,
+        "Column or key of texts, shown beside suspects and kept with the results. Without features, they "
+        "are what samples are compared by.",
+        metavar="NAME",
+    ),
 ]
 ImagePath = Annotated[
     str | None,
     word(
         DATA, "Column or key of image paths, shown beside suspects and kept with the results.", metavar="NAME"
+    ),
+]
+Encoders = Annotated[
+    list[str] | None,
+    word(
+        DATA,
+        "How texts or images become features: tfidf (the default for texts), hf:NAME, "
+        "sentence-transformers:NAME, timm:NAME, torchvision:NAME or open_clip:NAME with the name of a "
+        "pretrained model or its folder, a path to an .onnx file, or your own function as "
+        "package.module:function.",
+        "--encoder",
+        metavar="NAME",
+    ),
+]
+EncoderSettings = Annotated[
+    list[str] | None,
+    word(
+        DATA,
+        "A setting of the encoder: size=224, mean=0.5,0.5,0.5 or std=... of an .onnx file, pooling=cls of "
+        "hf, n_components=256 of tfidf, batch_size=16. Repeat the option for several.",
+        "--encoder-set",
+        metavar="KEY=VALUE",
     ),
 ]
 TrueLabel = Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +12,8 @@ from laplaceconfidence.auditing.diagnostics import installed_versions
 from laplaceconfidence.cli.errors import check_torch
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import BadImage, decode_images, has_image_files
+from laplaceconfidence.encoders.encoding import encode_dataset
+from laplaceconfidence.encoders.protocol import Encoder
 from laplaceconfidence.threads import available_cores
 from laplaceconfidence.validation import must_be
 from laplaceconfidence.wording import counted
@@ -43,6 +45,46 @@ class ImageOptions:
                 raise must_be(option.name, rule, value)
 
 
+@dataclass(frozen=True, slots=True)
+class EncoderRequest:
+    """The encoder as the command line asks for it."""
+
+    names: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()  # "key=value"
+    image_options: ImageOptions = field(default_factory=ImageOptions)
+    n_jobs: int | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether an encoder was named."""
+        return bool(self.names)
+
+    def check(self, read_options: Mapping[str, Any]) -> None:
+        """Raise for options that do not go together."""
+        if len(self.names) > 1:
+            raise must_be("encoder", "given once, as samples are compared by one set of features", self.names)
+        if self.is_given and "features" in read_options:
+            rule = "left out where --features are given, as samples are compared by one of them"
+            raise must_be("encoder", rule, self.names[0])
+
+    def refuse_network_options(self) -> None:
+        """Raise for options about the network that would learn the features of images."""
+        for name in ("network", "epochs", "image_size"):
+            if (value := getattr(self.image_options, name)) is not None:
+                raise must_be(name, "left out where an encoder makes the features", value)
+
+    def make(self) -> Encoder:
+        """The encoder; TF-IDF where none was named."""
+        from laplaceconfidence.encoders.registry import TFIDF, make_encoder, parse_settings
+
+        return make_encoder(
+            self.names[0] if self.names else TFIDF,
+            parse_settings(self.settings),
+            device=self.image_options.device,
+            n_jobs=self.n_jobs,
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageFeatures:
     """A data set with features, and how they were learned."""
@@ -58,6 +100,8 @@ def features_line(dataset: NoisyDataset, *, are_compared: bool = True) -> str | 
 
     ``are_compared`` is whether samples are compared by them, and not only a network trained on them.
     """
+    if dataset.encoding is not None:
+        return f"Features: {dataset.encoding['summary']}."
     names = dataset.feature_columns
     if names is None:
         return None
@@ -70,6 +114,21 @@ def features_line(dataset: NoisyDataset, *, are_compared: bool = True) -> str | 
 def needs_learned_features(dataset: NoisyDataset) -> bool:
     """Whether the data set has images but no features."""
     return dataset.features is None and (dataset.images is not None or has_image_files(dataset))
+
+
+def encoded_features(
+    dataset: NoisyDataset, test: NoisyDataset | None, wanted: EncoderRequest
+) -> tuple[ImageFeatures, NoisyDataset | None]:
+    """Encode the texts or images of the data and of the test data."""
+    encoder = wanted.make()
+    skipped: list[BadImage] = []
+    if wanted.image_options.skip_bad:
+        if not has_image_files(dataset):
+            raise must_be("skip_bad", "left out unless image files are encoded", True)
+        # Decoded to find those that cannot be; the encoder decodes the others at the size it needs.
+        dataset, skipped = decode_images(dataset, 8, skip_bad=True, n_workers=wanted.n_jobs, keep_up_to=0)
+    dataset, test = encode_dataset(dataset, encoder, test=test)
+    return ImageFeatures(dataset, skipped=skipped), test
 
 
 def learn_features(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -52,6 +53,8 @@ class NoisyDataset:
         standardize them.
     feature_advice : str or None, default=None
         Which columns could be named as features, where a table has none that are clearly features.
+    encoding : mapping of str to object or None, default=None
+        The encoder that made the features of texts or images, as it describes itself.
     content_ids : ContentIds or None, default=None
         The ids that are derived from the content; set where ``ids`` are not given.
 
@@ -75,6 +78,7 @@ class NoisyDataset:
     feature_columns: tuple[str, ...] | None = None
     feature_scaling: FloatArray | None = None
     feature_advice: str | None = None
+    encoding: Mapping[str, Any] | None = None
     content_ids: ContentIds | None = None
 
     def __post_init__(self) -> None:
@@ -237,19 +241,27 @@ class NoisyDataset:
         has_content = any(part is not None for part in (self.features, self.images, self.sources))
         return "content" if has_content else "rows"
 
-    def with_features(self, features: Any) -> NoisyDataset:
+    def with_features(self, features: Any, encoding: Mapping[str, Any] | None = None) -> NoisyDataset:
         """Return the data set with other features, such as embeddings of its images.
 
         Parameters
         ----------
         features : array-like of shape (n, d)
             Feature vectors.
+        encoding : mapping of str to object or None, default=None
+            The encoder that made them, as it describes itself.
 
         Returns
         -------
         NoisyDataset
         """
-        return replace(self, features=check_features(features), feature_columns=None, feature_scaling=None)
+        return replace(
+            self,
+            features=check_features(features),
+            feature_columns=None,
+            feature_scaling=None,
+            encoding=encoding,
+        )
 
     def comparable(self, features: FloatArray) -> FloatArray:
         """Return features so that their distances are meaningful: standardized where scales differ much.

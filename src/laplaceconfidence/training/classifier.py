@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import torch
 
+from laplaceconfidence.encoders.torch_device import choose_device
 from laplaceconfidence.run_files import MODEL
 from laplaceconfidence.stages import showing_log
 from laplaceconfidence.training.augment.protocol import Augmentation
@@ -33,7 +34,7 @@ from laplaceconfidence.training.run_folder import RunFolder, stored_settings
 from laplaceconfidence.training.run_settings import is_automatic, resolve_settings
 from laplaceconfidence.training.sample_weights import ClassWeight, combined_weights
 from laplaceconfidence.training.seeds import root_seed
-from laplaceconfidence.training.settings import choose_device, torch_threads
+from laplaceconfidence.training.settings import torch_threads
 from laplaceconfidence.training.task import TestSet, build_task
 from laplaceconfidence.validation import check_integer, check_real, must_be
 

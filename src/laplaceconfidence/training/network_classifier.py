@@ -17,13 +17,13 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import encode_labels
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.data.shared_classes import with_class_names
+from laplaceconfidence.encoders.torch_device import choose_device
 from laplaceconfidence.exceptions import InvalidInputError, TrainingWarning
 from laplaceconfidence.training.evaluation import Evaluation, evaluate_predictions
 from laplaceconfidence.training.exported_module import probability_module, write_onnx
 from laplaceconfidence.training.inputs import training_data
 from laplaceconfidence.training.model_folder import read_model, write_model
 from laplaceconfidence.training.networks.registry import NetworkSpec
-from laplaceconfidence.training.settings import choose_device
 from laplaceconfidence.training.trained_model import TrainedModel
 from laplaceconfidence.validation import check_integer, check_same_length
 

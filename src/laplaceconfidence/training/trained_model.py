@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from laplaceconfidence.arrays import FloatArray
+from laplaceconfidence.encoders.torch_device import choose_device
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.stages import stage
 from laplaceconfidence.training.inputs import unlabeled_samples
 from laplaceconfidence.training.networks.registry import Shape
 from laplaceconfidence.training.sample_views import normalized
 from laplaceconfidence.training.samples import Samples
-from laplaceconfidence.training.settings import autocast, choose_device
+from laplaceconfidence.training.settings import autocast
 from laplaceconfidence.training.trained_network import HeadedNetwork, Outputs, combine_predictions
 from laplaceconfidence.validation import must_be
 

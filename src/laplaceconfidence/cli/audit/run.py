@@ -13,8 +13,10 @@ from laplaceconfidence.cli.audit.summary import show_next_steps, show_reused, sh
 from laplaceconfidence.cli.audit.verified import check_can_learn, verified_labels
 from laplaceconfidence.cli.progress import showing_progress
 from laplaceconfidence.cli.sources import (
+    EncoderRequest,
     ImageFeatures,
     ImageOptions,
+    encoded_features,
     learn_features,
     needs_learned_features,
     stem_of,
@@ -23,6 +25,7 @@ from laplaceconfidence.data.array_files import load_array, open_archive
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.data.source_paths import full_path, with_full_paths
+from laplaceconfidence.encoders.encoding import needs_encoding
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 from laplaceconfidence.records import write_audit
 from laplaceconfidence.records.learned_features import LEARNED_BY
@@ -49,6 +52,8 @@ class AuditRequest:
     settings: dict[str, Any]  # of the estimator
     seed: int
     n_jobs: int | None
+    encoders: tuple[str, ...]
+    encoder_settings: tuple[str, ...]  # "key=value"
     image_options: ImageOptions
     threshold: float | None
     target_precision: float | None
@@ -67,6 +72,8 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             "'--discard-decisions' only applies to '--overwrite', which was not given. Give both or neither."
         )
     replacing = {"overwrite": request.overwrite, "discard_decisions": request.discard_decisions}
+    wanted = EncoderRequest(request.encoders, request.encoder_settings, request.image_options, request.n_jobs)
+    wanted.check(request.read_options)
     with reserved_place(folder, **replacing), showing_progress():
         with stage("reading"):
             dataset = read_dataset(request.source, **request.read_options)
@@ -77,7 +84,14 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
                 dataset, request.audited, request.decisions, id_column=request.read_options.get("id")
             )
         learned, timer = ImageFeatures(dataset), StageTimer()
-        if request.pred_probs is None and request.knn_graph is None and needs_learned_features(dataset):
+        has_other_evidence = request.pred_probs is not None or request.knn_graph is not None
+        if wanted.is_given or (needs_encoding(dataset) and not has_other_evidence):
+            wanted.refuse_network_options()
+            with observing(timer), stage(LEARNING):
+                learned, test = encoded_features(dataset, test, wanted)
+        elif wanted.settings:
+            raise must_be("encoder_set", "left out where no encoder makes the features", wanted.settings[0])
+        elif not has_other_evidence and needs_learned_features(dataset):
             earlier = [folder, *([] if request.decisions is None else [request.decisions])]
             earlier += [table.absolute().parent for table in request.audited]
             with observing(timer), stage(LEARNING):
@@ -188,6 +202,8 @@ def command_words(request: AuditRequest) -> tuple[str, ...]:
         ("estimator", request.estimator),
         *request.settings.items(),
         ("seed", request.seed or None),
+        *(("encoder", encoder) for encoder in request.encoders),
+        *(("encoder_set", setting) for setting in request.encoder_settings),
         *asdict(request.image_options).items(),
         ("threshold", request.threshold),
         ("target_precision", request.target_precision),

@@ -19,6 +19,7 @@ from laplaceconfidence.cli.sources import stem_of
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.data.image_files import BadImage
 from laplaceconfidence.data.labels import encodable
+from laplaceconfidence.encoders.torch_device import choose_device
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.files import replacing
 from laplaceconfidence.stages import stage
@@ -26,7 +27,6 @@ from laplaceconfidence.threads import available_cores
 from laplaceconfidence.training.evaluation import Evaluation, evaluate_predictions
 from laplaceconfidence.training.model_folder import read_model
 from laplaceconfidence.training.results import prediction_columns
-from laplaceconfidence.training.settings import choose_device
 from laplaceconfidence.validation import check_integer, must_be
 from laplaceconfidence.wording import counted
 

@@ -16,6 +16,7 @@ from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.data.readers import has_published_test, read_dataset
 from laplaceconfidence.data.shared_classes import with_classes_of
 from laplaceconfidence.data.webvision import is_webvision_folder, read_ilsvrc_validation
+from laplaceconfidence.encoders.torch_device import choose_device
 from laplaceconfidence.stages import stage
 from laplaceconfidence.training.automatic_settings import (
     automatic_image_size,
@@ -25,7 +26,6 @@ from laplaceconfidence.training.automatic_settings import (
 )
 from laplaceconfidence.training.preset_tables import NoiseSettings
 from laplaceconfidence.training.presets import parse_changes
-from laplaceconfidence.training.settings import choose_device
 from laplaceconfidence.validation import must_be
 
 

@@ -1,0 +1,85 @@
+"""Features for data sets that have texts or images in their place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.encoders.protocol import Encoder, checked_rows
+from laplaceconfidence.encoders.samples import RawSamples
+from laplaceconfidence.encoders.tfidf import TfidfEncoder
+from laplaceconfidence.validation import must_be
+
+_WORDS = {"text": "texts", "image": "images"}
+
+
+def needs_encoding(dataset: NoisyDataset) -> bool:
+    """Return whether a data set has texts but no features.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The data set.
+
+    Returns
+    -------
+    bool
+    """
+    return dataset.features is None and dataset.source_kind == "text"
+
+
+def encode_dataset(
+    dataset: NoisyDataset,
+    encoder: Encoder | None = None,
+    *,
+    test: NoisyDataset | None = None,
+    n_jobs: int | None = None,
+) -> tuple[NoisyDataset, NoisyDataset | None]:
+    """Encode the texts or images of a data set.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        A data set with texts or images. Features that it has are replaced.
+    encoder : Encoder, optional
+        By default, TF-IDF vectors of texts.
+    test : NoisyDataset, optional
+        Another data set with the same kind of samples, which nothing is learned from.
+    n_jobs : int, optional
+        Number of threads of the default encoder.
+
+    Returns
+    -------
+    dataset : NoisyDataset
+        With features, and how they were made as ``encoding``.
+    test : NoisyDataset or None
+        The test set with features of the same encoder.
+    """
+    encoder = TfidfEncoder(n_jobs=n_jobs) if encoder is None else encoder
+    samples = _samples(dataset, encoder, "dataset")
+    others = None if test is None else _samples(test, encoder, "test")
+    features = checked_rows(encoder.fit_transform(samples), len(samples), encoder.name)
+    encoding: dict[str, Any] = {
+        **encoder.describe(),
+        "n_features": features.shape[1],
+        "summary": encoder.summary(),
+    }
+    encoded_test = None
+    if test is not None and others is not None:
+        rows = checked_rows(encoder.transform(others), len(others), encoder.name)
+        encoded_test = test.with_features(rows, encoding)
+    return dataset.with_features(features, encoding), encoded_test
+
+
+def _samples(dataset: NoisyDataset, encoder: Encoder, parameter: str) -> RawSamples:
+    samples = RawSamples.of_dataset(dataset)
+    taken = " or ".join(_WORDS[kind] for kind in encoder.takes)
+    if samples is None:
+        rule = f"data with {taken}, which the encoder {encoder.name} takes"
+        advice = "Name the column with --text or --path." if dataset.images is None else ""
+        raise must_be(parameter, rule, "data without texts and images", advice)
+    if samples.kind not in encoder.takes:
+        raise must_be(
+            "encoder", f"one that takes {_WORDS[samples.kind]}", f"{encoder.name}, which takes {taken}"
+        )
+    return samples

@@ -1,0 +1,144 @@
+"""The raw samples that an encoder gets: texts, images or columns of a table, without their labels."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laplaceconfidence.arrays import ByteImages
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.images import load_image
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SampleKind = Literal["text", "image"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RawSamples:
+    """Raw samples of one kind.
+
+    Parameters
+    ----------
+    kind : {"text", "image"}
+        What they are.
+    values : ndarray of shape (n,) or ndarray of uint8 of shape (n, height, width, channels)
+        Texts, paths of image files, or images in memory.
+
+    Examples
+    --------
+    >>> from laplaceconfidence.encoders.samples import RawSamples
+    >>> len(RawSamples.of_texts(["good", "bad"]))
+    2
+    """
+
+    kind: SampleKind
+    values: NDArray[Any]
+
+    @classmethod
+    def of_texts(cls, texts: Any) -> RawSamples:
+        """Make samples of texts.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The texts.
+
+        Returns
+        -------
+        RawSamples
+        """
+        return cls("text", np.array([str(text) for text in texts], dtype=object))
+
+    @classmethod
+    def of_dataset(cls, dataset: NoisyDataset) -> RawSamples | None:
+        """Return what a data set has to be encoded.
+
+        Parameters
+        ----------
+        dataset : NoisyDataset
+            The data set.
+
+        Returns
+        -------
+        RawSamples or None
+            ``None`` if it has neither texts nor images.
+        """
+        if dataset.images is not None:
+            return cls("image", dataset.images)
+        if dataset.source_kind is None or dataset.sources is None:
+            return None
+        return cls(dataset.source_kind, dataset.sources)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def texts(self, rows: slice = slice(None)) -> list[str]:
+        """Return texts.
+
+        Parameters
+        ----------
+        rows : slice, default=slice(None)
+            Which ones.
+
+        Returns
+        -------
+        list of str
+        """
+        return [str(text) for text in self.values[rows]]
+
+    def pictures(self, rows: slice) -> list[Image]:
+        """Return images as RGB images of Pillow, decoded if they are files.
+
+        Parameters
+        ----------
+        rows : slice
+            Which ones.
+
+        Returns
+        -------
+        list of PIL.Image.Image
+        """
+        from PIL import Image
+
+        return [Image.fromarray(_with_three_channels(image)) for image in self._arrays(rows)]
+
+    def digest(self) -> str:
+        """Hash the content of all samples, in order.
+
+        Returns
+        -------
+        str
+            Hexadecimal.
+        """
+        whole = hashlib.sha256(f"{self.kind} {len(self)} {self.values.shape[1:]}".encode())
+        for content in self._contents():
+            whole.update(hashlib.sha256(content).digest())
+        return whole.hexdigest()
+
+    def _arrays(self, rows: slice) -> Iterator[ByteImages]:
+        if self.values.ndim == 4:
+            yield from self.values[rows]
+        else:
+            yield from (load_image(str(path)) for path in self.values[rows])
+
+    def _contents(self) -> Iterator[bytes]:
+        if self.values.ndim == 4:
+            yield from (np.ascontiguousarray(image).tobytes() for image in self.values)
+        elif self.kind == "image":
+            yield from (Path(str(path)).read_bytes() for path in self.values)
+        else:
+            yield from (str(text).encode(errors="surrogatepass") for text in self.values)
+
+
+def _with_three_channels(image: ByteImages) -> ByteImages:
+    if image.shape[2] == 3:
+        return np.ascontiguousarray(image)
+    return np.ascontiguousarray(np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image[:, :, :3])
