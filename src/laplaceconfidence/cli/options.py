@@ -103,8 +103,9 @@ Features = Annotated[
     list[str] | None,
     word(
         DATA,
-        "Features: a column that holds lists, a pattern of columns such as 'emb_*', a key, or an .npy file "
-        "with one row per sample. Repeat the option for several columns. Default: a common name, or in "
+        "Features: columns such as 'age,income,city' (numbers, dates, categories or texts), a column that "
+        "holds lists, a pattern of columns such as 'emb_*', a key, or an .npy file with one row per sample. "
+        "The option can be repeated. Default: a common name, or in "
         "tables a column of lists or eight or more numbered columns of floats (emb_0, emb_1, ...); other "
         "numeric columns are used only if they are named.",
         metavar="NAME",

@@ -12,7 +12,7 @@ from laplaceconfidence.auditing.diagnostics import installed_versions
 from laplaceconfidence.cli.errors import check_torch
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import BadImage, decode_images, has_image_files
-from laplaceconfidence.encoders.encoding import encode_dataset
+from laplaceconfidence.encoders.encoding import default_encoder, encode_dataset
 from laplaceconfidence.encoders.protocol import Encoder
 from laplaceconfidence.threads import available_cores
 from laplaceconfidence.validation import must_be
@@ -73,10 +73,14 @@ class EncoderRequest:
             if (value := getattr(self.image_options, name)) is not None:
                 raise must_be(name, "left out where an encoder makes the features", value)
 
-    def make(self) -> Encoder:
-        """The encoder; TF-IDF where none was named."""
+    def make(self, dataset: NoisyDataset) -> Encoder:
+        """The encoder; the default one for the data where none was named."""
         from laplaceconfidence.encoders.registry import TFIDF, make_encoder, parse_settings
 
+        if dataset.columns is not None:
+            for setting in self.settings:
+                raise must_be("encoder_set", "left out where columns of a table are the features", setting)
+            return default_encoder(dataset, n_jobs=self.n_jobs)
         return make_encoder(
             self.names[0] if self.names else TFIDF,
             parse_settings(self.settings),
@@ -120,7 +124,7 @@ def encoded_features(
     dataset: NoisyDataset, test: NoisyDataset | None, wanted: EncoderRequest
 ) -> tuple[ImageFeatures, NoisyDataset | None]:
     """Encode the texts or images of the data and of the test data."""
-    encoder = wanted.make()
+    encoder = wanted.make(dataset)
     skipped: list[BadImage] = []
     if wanted.image_options.skip_bad:
         if not has_image_files(dataset):

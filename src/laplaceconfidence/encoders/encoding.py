@@ -1,4 +1,4 @@
-"""Features for data sets that have texts or images in their place."""
+"""Features for data sets that have texts, images or columns of different kinds in their place."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Any
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.encoders.protocol import Encoder, checked_rows
 from laplaceconfidence.encoders.samples import RawSamples
+from laplaceconfidence.encoders.table_columns import ColumnsEncoder
 from laplaceconfidence.encoders.tfidf import TfidfEncoder
 from laplaceconfidence.validation import must_be
 
-_WORDS = {"text": "texts", "image": "images"}
+_WORDS = {"text": "texts", "image": "images", "columns": "columns of a table"}
 
 
 def needs_encoding(dataset: NoisyDataset) -> bool:
-    """Return whether a data set has texts but no features.
+    """Return whether a data set has texts or columns of different kinds, but no features.
 
     Parameters
     ----------
@@ -25,7 +26,25 @@ def needs_encoding(dataset: NoisyDataset) -> bool:
     -------
     bool
     """
-    return dataset.features is None and dataset.source_kind == "text"
+    has_content = dataset.columns is not None or dataset.source_kind == "text"
+    return dataset.features is None and has_content
+
+
+def default_encoder(dataset: NoisyDataset, *, n_jobs: int | None = None) -> Encoder:
+    """Make the encoder of a data set with texts or columns of different kinds, if none is named.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        The data set.
+    n_jobs : int, optional
+        Number of threads.
+
+    Returns
+    -------
+    Encoder
+    """
+    return ColumnsEncoder(n_jobs) if dataset.columns is not None else TfidfEncoder(n_jobs=n_jobs)
 
 
 def encode_dataset(
@@ -35,14 +54,14 @@ def encode_dataset(
     test: NoisyDataset | None = None,
     n_jobs: int | None = None,
 ) -> tuple[NoisyDataset, NoisyDataset | None]:
-    """Encode the texts or images of a data set.
+    """Encode the texts, images or columns of a data set.
 
     Parameters
     ----------
     dataset : NoisyDataset
-        A data set with texts or images. Features that it has are replaced.
+        A data set with texts, images or columns. Features that it has are replaced.
     encoder : Encoder, optional
-        By default, TF-IDF vectors of texts.
+        By default, TF-IDF vectors of texts, and standardized numbers and categories of columns.
     test : NoisyDataset, optional
         Another data set with the same kind of samples, which nothing is learned from.
     n_jobs : int, optional
@@ -55,7 +74,7 @@ def encode_dataset(
     test : NoisyDataset or None
         The test set with features of the same encoder.
     """
-    encoder = TfidfEncoder(n_jobs=n_jobs) if encoder is None else encoder
+    encoder = default_encoder(dataset, n_jobs=n_jobs) if encoder is None else encoder
     samples = _samples(dataset, encoder, "dataset")
     others = None if test is None else _samples(test, encoder, "test")
     features = checked_rows(encoder.fit_transform(samples), len(samples), encoder.name)

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from laplaceconfidence.arrays import ByteImages
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.images import load_image
+from laplaceconfidence.data.mixed_columns import MixedColumns
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-SampleKind = Literal["text", "image"]
+SampleKind = Literal["text", "image", "columns"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,10 +28,10 @@ class RawSamples:
 
     Parameters
     ----------
-    kind : {"text", "image"}
+    kind : {"text", "image", "columns"}
         What they are.
-    values : ndarray of shape (n,) or ndarray of uint8 of shape (n, height, width, channels)
-        Texts, paths of image files, or images in memory.
+    values : ndarray of shape (n,), ndarray of uint8 of shape (n, height, width, channels) or MixedColumns
+        Texts, paths of image files, images in memory, or columns of a table.
 
     Examples
     --------
@@ -40,7 +41,7 @@ class RawSamples:
     """
 
     kind: SampleKind
-    values: NDArray[Any]
+    values: NDArray[Any] | MixedColumns
 
     @classmethod
     def of_texts(cls, texts: Any) -> RawSamples:
@@ -69,8 +70,10 @@ class RawSamples:
         Returns
         -------
         RawSamples or None
-            ``None`` if it has neither texts nor images.
+            ``None`` if it has neither columns of a table nor texts nor images.
         """
+        if dataset.columns is not None:
+            return cls("columns", dataset.columns)
         if dataset.images is not None:
             return cls("image", dataset.images)
         if dataset.source_kind is None or dataset.sources is None:
@@ -92,7 +95,18 @@ class RawSamples:
         -------
         list of str
         """
+        assert isinstance(self.values, np.ndarray)
         return [str(text) for text in self.values[rows]]
+
+    def columns(self) -> MixedColumns:
+        """Return the columns of a table.
+
+        Returns
+        -------
+        MixedColumns
+        """
+        assert isinstance(self.values, MixedColumns)
+        return self.values
 
     def pictures(self, rows: slice) -> list[Image]:
         """Return images as RGB images of Pillow, decoded if they are files.
@@ -118,19 +132,26 @@ class RawSamples:
         str
             Hexadecimal.
         """
-        whole = hashlib.sha256(f"{self.kind} {len(self)} {self.values.shape[1:]}".encode())
+        if isinstance(self.values, MixedColumns):
+            shape: Any = (self.values.names, self.values.kinds)
+        else:
+            shape = self.values.shape[1:]
+        whole = hashlib.sha256(f"{self.kind} {len(self)} {shape}".encode())
         for content in self._contents():
             whole.update(hashlib.sha256(content).digest())
         return whole.hexdigest()
 
     def _arrays(self, rows: slice) -> Iterator[ByteImages]:
+        assert isinstance(self.values, np.ndarray)
         if self.values.ndim == 4:
             yield from self.values[rows]
         else:
             yield from (load_image(str(path)) for path in self.values[rows])
 
     def _contents(self) -> Iterator[bytes]:
-        if self.values.ndim == 4:
+        if isinstance(self.values, MixedColumns):
+            yield from (row.encode(errors="surrogatepass") for row in self.values.row_texts())
+        elif self.values.ndim == 4:
             yield from (np.ascontiguousarray(image).tobytes() for image in self.values)
         elif self.kind == "image":
             yield from (Path(str(path)).read_bytes() for path in self.values)

@@ -207,8 +207,9 @@ class TfidfEncoder:
             components = np.ones((1, 1), np.float32)
             return _of_length_one(counted.toarray()), components
         svd = TruncatedSVD(width, n_iter=_POWER_ITERATIONS, random_state=self.random_state)
-        coordinates = svd.fit_transform(counted)
-        if self.n_components == "auto":
+        with np.errstate(invalid="ignore"):  # vectors that are all alike have no variance
+            coordinates = svd.fit_transform(counted)
+        if self.n_components == "auto" and np.isfinite(svd.explained_variance_ratio_).all():
             shares = np.cumsum(svd.explained_variance_ratio_)
             width = min(width, int(np.searchsorted(shares, KEPT_VARIANCE)) + 1)
         components = np.ascontiguousarray(svd.components_[:width], dtype=np.float32)

@@ -53,6 +53,9 @@ The same with a sentence encoder:
 A table with a label column and embeddings in the columns emb_0, emb_1, ...:
 [cyan]laplaceconfidence audit reviews.parquet --label mood --features 'emb_*' --text review[/cyan]
 
+A table of numbers, dates, categories and texts:
+[cyan]laplaceconfidence audit customers.csv --label churned --features 'age,income,city,since'[/cyan]
+
 Arrays under the keys 'features' and 'labels', reduced to 64 principal components first:
 [cyan]laplaceconfidence audit embeddings.npz --n-components 64[/cyan]
 
