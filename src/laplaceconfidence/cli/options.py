@@ -166,6 +166,15 @@ EncoderSettings = Annotated[
         metavar="KEY=VALUE",
     ),
 ]
+NoCache = Annotated[
+    bool,
+    word(
+        DATA,
+        "Encode texts and images again, and keep no features. Otherwise features of the same samples, "
+        "encoder, settings and versions are found again; laplaceconfidence cache shows and removes them.",
+        "--no-cache",
+    ),
+]
 TrueLabel = Annotated[
     str | None,
     word(

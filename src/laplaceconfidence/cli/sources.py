@@ -12,6 +12,7 @@ from laplaceconfidence.auditing.diagnostics import installed_versions
 from laplaceconfidence.cli.errors import check_torch
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import BadImage, decode_images, has_image_files
+from laplaceconfidence.encoders.cache import FeatureCache
 from laplaceconfidence.encoders.encoding import default_encoder, encode_dataset
 from laplaceconfidence.encoders.protocol import Encoder
 from laplaceconfidence.threads import available_cores
@@ -53,6 +54,12 @@ class EncoderRequest:
     settings: tuple[str, ...] = ()  # "key=value"
     image_options: ImageOptions = field(default_factory=ImageOptions)
     n_jobs: int | None = None
+    uses_cache: bool = True
+
+    @property
+    def cache(self) -> FeatureCache | None:
+        """The cache of the user, unless it is not wanted."""
+        return FeatureCache.of_user() if self.uses_cache else None
 
     @property
     def is_given(self) -> bool:
@@ -105,7 +112,8 @@ def features_line(dataset: NoisyDataset, *, are_compared: bool = True) -> str | 
     ``are_compared`` is whether samples are compared by them, and not only a network trained on them.
     """
     if dataset.encoding is not None:
-        return f"Features: {dataset.encoding['summary']}."
+        found = ", found in the cache" if dataset.encoding.get("from_cache") else ""
+        return f"Features: {dataset.encoding['summary']}{found}."
     names = dataset.feature_columns
     if names is None:
         return None
@@ -131,7 +139,7 @@ def encoded_features(
             raise must_be("skip_bad", "left out unless image files are encoded", True)
         # Decoded to find those that cannot be; the encoder decodes the others at the size it needs.
         dataset, skipped = decode_images(dataset, 8, skip_bad=True, n_workers=wanted.n_jobs, keep_up_to=0)
-    dataset, test = encode_dataset(dataset, encoder, test=test)
+    dataset, test = encode_dataset(dataset, encoder, test=test, cache=wanted.cache)
     return ImageFeatures(dataset, skipped=skipped), test
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.encoders.cache import FeatureCache
 from laplaceconfidence.encoders.protocol import Encoder, checked_rows
 from laplaceconfidence.encoders.samples import RawSamples
 from laplaceconfidence.encoders.table_columns import ColumnsEncoder
@@ -53,6 +55,7 @@ def encode_dataset(
     *,
     test: NoisyDataset | None = None,
     n_jobs: int | None = None,
+    cache: FeatureCache | None = None,
 ) -> tuple[NoisyDataset, NoisyDataset | None]:
     """Encode the texts, images or columns of a data set.
 
@@ -66,6 +69,8 @@ def encode_dataset(
         Another data set with the same kind of samples, which nothing is learned from.
     n_jobs : int, optional
         Number of threads of the default encoder.
+    cache : FeatureCache, optional
+        Where features are looked for, and kept.
 
     Returns
     -------
@@ -77,17 +82,37 @@ def encode_dataset(
     encoder = default_encoder(dataset, n_jobs=n_jobs) if encoder is None else encoder
     samples = _samples(dataset, encoder, "dataset")
     others = None if test is None else _samples(test, encoder, "test")
-    features = checked_rows(encoder.fit_transform(samples), len(samples), encoder.name)
+    # What an encoder learned is not cached: with a test set it has to learn again.
+    may_find = test is None or not encoder.learns
+    features, summary, is_found = _features(encoder, samples, cache, fit=True, may_find=may_find)
     encoding: dict[str, Any] = {
         **encoder.describe(),
         "n_features": features.shape[1],
-        "summary": encoder.summary(),
+        "summary": summary,
+        "from_cache": is_found,
     }
     encoded_test = None
     if test is not None and others is not None:
-        rows = checked_rows(encoder.transform(others), len(others), encoder.name)
+        may_find = not encoder.learns
+        rows, _, _ = _features(encoder, others, cache if may_find else None, fit=False, may_find=may_find)
         encoded_test = test.with_features(rows, encoding)
     return dataset.with_features(features, encoding), encoded_test
+
+
+def _features(
+    encoder: Encoder, samples: RawSamples, cache: FeatureCache | None, *, fit: bool, may_find: bool
+) -> tuple[FloatArray, str, bool]:
+    """The features of samples, what they are in words, and whether they were found in the cache."""
+    made_of: dict[str, Any] = {}
+    if cache is not None and encoder.is_cached:
+        made_of = {"samples": samples.digest(), "encoder": encoder.describe()}
+        if may_find and (found := cache.find(made_of)) is not None and len(found.features) == len(samples):
+            return found.features, found.summary, True
+    encoded = encoder.fit_transform(samples) if fit else encoder.transform(samples)
+    features = checked_rows(encoded, len(samples), encoder.name)
+    if cache is not None and made_of:
+        cache.store(made_of, features, encoder.summary())
+    return features, encoder.summary(), False
 
 
 def _samples(dataset: NoisyDataset, encoder: Encoder, parameter: str) -> RawSamples:

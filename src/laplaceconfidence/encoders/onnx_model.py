@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,9 @@ class OnnxEncoder:
     n_jobs : int or None, default=None
         Number of threads.
     """
+
+    learns: ClassVar[bool] = False
+    is_cached: ClassVar[bool] = True
 
     name: str
     input: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.encoders.batches import encode_in_batches
@@ -26,6 +26,9 @@ class FunctionEncoder:
     batch_size : int, default=256
         Samples per call.
     """
+
+    learns: ClassVar[bool] = False
+    is_cached: ClassVar[bool] = False
 
     name: str
     batch_size: int = 256

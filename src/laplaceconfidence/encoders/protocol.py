@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -20,10 +20,16 @@ class Encoder(Protocol):
         What the user calls it, such as "tfidf" or "hf:NAME".
     takes : tuple of str
         The kinds of samples it can encode.
+    learns : bool
+        Whether ``transform`` depends on the samples of ``fit_transform``.
+    is_cached : bool
+        Whether its features are worth keeping, and ``describe`` tells all that they depend on.
     """
 
     name: str
     takes: tuple[SampleKind, ...]
+    learns: ClassVar[bool]
+    is_cached: ClassVar[bool]
 
     def fit_transform(self, samples: RawSamples) -> FloatArray:
         """Learn whatever the encoder learns from the samples, and return their features.

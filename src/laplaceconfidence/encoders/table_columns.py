@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,9 @@ class ColumnsEncoder:
            [ 1.4,  1. ,  0. ],
            [-1. ,  0. ,  1. ]], dtype=float32)
     """
+
+    learns: ClassVar[bool] = True
+    is_cached: ClassVar[bool] = False
 
     n_jobs: int | None = None
     name: str = field(default="columns", init=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import scipy
@@ -79,6 +79,9 @@ class TfidfEncoder:
     >>> TfidfEncoder().fit_transform(RawSamples.of_texts(texts)).shape
     (12, 4)
     """
+
+    learns: ClassVar[bool] = True
+    is_cached: ClassVar[bool] = True
 
     n_components: int | Literal["auto"] = "auto"
     units: Units | Literal["auto"] = "auto"

@@ -52,6 +52,8 @@ class TorchEncoder:
     packages: ClassVar[tuple[str, ...]] = ()  # that the encoder needs, as they are imported
     distributions: ClassVar[tuple[str, ...]] = ()  # whose versions are recorded
     extra: ClassVar[str] = ""  # of this package, that installs them
+    learns: ClassVar[bool] = False
+    is_cached: ClassVar[bool] = True
 
     name: str
     device: str = "auto"

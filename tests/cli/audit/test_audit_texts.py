@@ -91,3 +91,18 @@ def test_class_probabilities_need_no_encoder(texts: pd.DataFrame) -> None:
     data = read_dataset(texts, label="topic")
     result = audit(data, pred_probs=np.full((240, 3), 1 / 3))
     assert result.dataset.features is None
+
+
+def test_features_are_kept_listed_and_cleared(run: Any, texts: pd.DataFrame) -> None:
+    words = ("audit", "questions.csv", *QUICK, "--overwrite", "--out", "a")
+    assert "found in the cache" not in run(*words, "--no-cache").stdout
+    assert "0 entries" in run("cache").stdout
+    assert "found in the cache" not in run(*words).stdout
+    listed = run("cache", "list").stdout
+    assert "tfidf" in listed
+    assert "1 entry" in listed
+    assert "found in the cache" in run(*words).stdout
+    assert "found in the cache" not in run(*words, "--no-cache").stdout
+    assert "1 entry removed" in run("cache", "clear").stdout
+    assert "0 entries" in run("cache", "list").stdout
+    assert run("cache", "remove").exit_code == 2

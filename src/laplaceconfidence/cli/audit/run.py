@@ -54,6 +54,7 @@ class AuditRequest:
     n_jobs: int | None
     encoders: tuple[str, ...]
     encoder_settings: tuple[str, ...]  # "key=value"
+    no_cache: bool
     image_options: ImageOptions
     threshold: float | None
     target_precision: float | None
@@ -72,7 +73,13 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             "'--discard-decisions' only applies to '--overwrite', which was not given. Give both or neither."
         )
     replacing = {"overwrite": request.overwrite, "discard_decisions": request.discard_decisions}
-    wanted = EncoderRequest(request.encoders, request.encoder_settings, request.image_options, request.n_jobs)
+    wanted = EncoderRequest(
+        request.encoders,
+        request.encoder_settings,
+        request.image_options,
+        request.n_jobs,
+        uses_cache=not request.no_cache,
+    )
     wanted.check(request.read_options)
     with reserved_place(folder, **replacing), showing_progress():
         with stage("reading"):
@@ -204,6 +211,7 @@ def command_words(request: AuditRequest) -> tuple[str, ...]:
         ("seed", request.seed or None),
         *(("encoder", encoder) for encoder in request.encoders),
         *(("encoder_set", setting) for setting in request.encoder_settings),
+        ("no_cache", request.no_cache),
         *asdict(request.image_options).items(),
         ("threshold", request.threshold),
         ("target_precision", request.target_precision),
