@@ -10,6 +10,7 @@ import pytest
 
 from laplaceconfidence import audit, read_dataset
 from laplaceconfidence.records import read_audit
+from laplaceconfidence.records.sample_arrays import SampleArrays
 from raw_texts import noisy_texts
 
 QUICK = ("--label", "topic", "--n-jobs", "1")
@@ -106,3 +107,18 @@ def test_features_are_kept_listed_and_cleared(run: Any, texts: pd.DataFrame) -> 
     assert "1 entry removed" in run("cache", "clear").stdout
     assert "0 entries" in run("cache", "list").stdout
     assert run("cache", "remove").exit_code == 2
+
+
+def test_the_report_and_the_review_tell_which_words_speak_for_the_suggestion(
+    run: Any, texts: pd.DataFrame, tmp_path: Path
+) -> None:
+    pytest.importorskip("jinja2")
+    run("audit", "questions.csv", *QUICK, "--out", "a")
+    samples = SampleArrays.of(read_audit(tmp_path / "a"))
+    row = int(samples.suspects[0])
+    for_suggested, _ = samples.words(row)
+    assert for_suggested
+    assert all(word in texts.text[row] for word in for_suggested)
+    assert run("report", "a").exit_code == 0
+    page = next((tmp_path / "a").glob("*.html")).read_text(encoding="utf-8")
+    assert ", ".join(for_suggested) in page
