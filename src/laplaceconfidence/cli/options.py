@@ -138,6 +138,14 @@ Text = Annotated[
         metavar="NAME",
     ),
 ]
+TrainingText = Annotated[
+    str | None,
+    word(
+        DATA,
+        "Column or key of texts, which are encoded where there are no features. Default: text or texts.",
+        metavar="NAME",
+    ),
+]
 ImagePath = Annotated[
     str | None,
     word(

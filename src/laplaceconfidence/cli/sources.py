@@ -129,9 +129,9 @@ def needs_learned_features(dataset: NoisyDataset) -> bool:
 
 
 def encoded_features(
-    dataset: NoisyDataset, test: NoisyDataset | None, wanted: EncoderRequest
+    dataset: NoisyDataset, test: NoisyDataset | None, wanted: EncoderRequest, *, keep_fitted: bool = False
 ) -> tuple[ImageFeatures, NoisyDataset | None]:
-    """Encode the texts or images of the data and of the test data."""
+    """Encode the texts, images or columns of the data and of the test data."""
     encoder = wanted.make(dataset)
     skipped: list[BadImage] = []
     if wanted.image_options.skip_bad:
@@ -139,7 +139,7 @@ def encoded_features(
             raise must_be("skip_bad", "left out unless image files are encoded", True)
         # Decoded to find those that cannot be; the encoder decodes the others at the size it needs.
         dataset, skipped = decode_images(dataset, 8, skip_bad=True, n_workers=wanted.n_jobs, keep_up_to=0)
-    dataset, test = encode_dataset(dataset, encoder, test=test, cache=wanted.cache)
+    dataset, test = encode_dataset(dataset, encoder, test=test, cache=wanted.cache, keep_fitted=keep_fitted)
     return ImageFeatures(dataset, skipped=skipped), test
 
 

@@ -56,6 +56,8 @@ class NoisyDataset:
         Which columns could be named as features, where a table has none that are clearly features.
     encoding : mapping of str to object or None, default=None
         The encoder that made the features of texts or images, as it describes itself.
+    encoder : Encoder or None, default=None
+        That encoder, where it can encode other samples in the same way.
     columns : MixedColumns or None, default=None
         Columns of a table that an encoder turns into features, as they are not all numbers.
     content_ids : ContentIds or None, default=None
@@ -82,6 +84,7 @@ class NoisyDataset:
     feature_scaling: FloatArray | None = None
     feature_advice: str | None = None
     encoding: Mapping[str, Any] | None = None
+    encoder: Any = None
     columns: MixedColumns | None = None
     content_ids: ContentIds | None = None
 
@@ -247,7 +250,9 @@ class NoisyDataset:
         parts = (self.features, self.images, self.sources, self.columns)
         return "content" if any(part is not None for part in parts) else "rows"
 
-    def with_features(self, features: Any, encoding: Mapping[str, Any] | None = None) -> NoisyDataset:
+    def with_features(
+        self, features: Any, encoding: Mapping[str, Any] | None = None, encoder: Any = None
+    ) -> NoisyDataset:
         """Return the data set with other features, such as embeddings of its images.
 
         Parameters
@@ -256,6 +261,8 @@ class NoisyDataset:
             Feature vectors.
         encoding : mapping of str to object or None, default=None
             The encoder that made them, as it describes itself.
+        encoder : Encoder or None, default=None
+            That encoder, where it can encode other samples in the same way.
 
         Returns
         -------
@@ -267,6 +274,7 @@ class NoisyDataset:
             feature_columns=None,
             feature_scaling=None,
             encoding=encoding,
+            encoder=encoder,
         )
 
     def comparable(self, features: FloatArray) -> FloatArray:

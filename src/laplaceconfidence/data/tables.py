@@ -187,7 +187,7 @@ def dataset_of_table(
         columns = recognized_columns(free)
         advice = None if columns else advice_to_name(free)
     if columns is not None and options.features is not None and not is_embedding(columns, free):
-        mixed = _mixed_columns(table, columns)
+        mixed = _mixed_columns(table, columns, even_numbers=options.keeps_cells)
     if columns is not None and mixed is None:
         features = _features(table, columns)
         scaling = scaling_of(columns, free, features) if options.classes is None else None
@@ -225,8 +225,10 @@ def dataset_of_table(
     return replace(dataset, content_ids=found)
 
 
-def _mixed_columns(table: SourceTable, columns: list[str]) -> MixedColumns | None:
+def _mixed_columns(table: SourceTable, columns: list[str], *, even_numbers: bool) -> MixedColumns | None:
     """The columns as they are, if they are not all numbers or have empty cells; else ``None``."""
+    if even_numbers:
+        return MixedColumns.of(columns, [table.texts(name) for name in columns])
     kinds = {name: table.kind(name) for name in columns}
     if "list" in kinds.values():
         return None

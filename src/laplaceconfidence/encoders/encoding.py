@@ -56,6 +56,7 @@ def encode_dataset(
     test: NoisyDataset | None = None,
     n_jobs: int | None = None,
     cache: FeatureCache | None = None,
+    keep_fitted: bool = False,
 ) -> tuple[NoisyDataset, NoisyDataset | None]:
     """Encode the texts, images or columns of a data set.
 
@@ -71,6 +72,9 @@ def encode_dataset(
         Number of threads of the default encoder.
     cache : FeatureCache, optional
         Where features are looked for, and kept.
+    keep_fitted : bool, default=False
+        Whether the encoder is needed afterwards, for other samples: ``dataset.encoder``. What an encoder
+        learned is not in the cache, so that it learns again.
 
     Returns
     -------
@@ -82,8 +86,7 @@ def encode_dataset(
     encoder = default_encoder(dataset, n_jobs=n_jobs) if encoder is None else encoder
     samples = _samples(dataset, encoder, "dataset")
     others = None if test is None else _samples(test, encoder, "test")
-    # What an encoder learned is not cached: with a test set it has to learn again.
-    may_find = test is None or not encoder.learns
+    may_find = not encoder.learns or (test is None and not keep_fitted)
     features, summary, is_found = _features(encoder, samples, cache, fit=True, may_find=may_find)
     encoding: dict[str, Any] = {
         **encoder.describe(),
@@ -96,7 +99,8 @@ def encode_dataset(
         may_find = not encoder.learns
         rows, _, _ = _features(encoder, others, cache if may_find else None, fit=False, may_find=may_find)
         encoded_test = test.with_features(rows, encoding)
-    return dataset.with_features(features, encoding), encoded_test
+    fitted = encoder if keep_fitted else None
+    return dataset.with_features(features, encoding, fitted), encoded_test
 
 
 def _features(

@@ -96,6 +96,22 @@ def make_encoder(
     return make(**arguments)
 
 
+def settings_of(encoder: Encoder) -> dict[str, Any]:
+    """Return the settings of an encoder, from which ``make_encoder`` makes it again.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        The encoder.
+
+    Returns
+    -------
+    dict of str to object
+    """
+    names = [one.name for one in fields(encoder) if one.init]  # type: ignore[arg-type]
+    return {name: getattr(encoder, name) for name in names if name not in ("name", "device", "n_jobs")}
+
+
 def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
     """Parse settings that were written as KEY=VALUE.
 

@@ -72,9 +72,9 @@ class ColumnsEncoder:
 
     def transform(self, samples: RawSamples) -> FloatArray:
         columns = samples.columns()
-        expected = tuple(step["column"] for step in self._plan)
-        if columns.names != expected:
-            raise must_be("features", f"the columns {', '.join(expected)}, in this order", columns.names)
+        if columns.names != self.columns:
+            rule = f"the columns {', '.join(self.columns)}, in this order"
+            raise must_be("features", rule, columns.names)
         with stage("encoding"):
             return self._encoded(columns)
 
@@ -93,6 +93,11 @@ class ColumnsEncoder:
             if kind in of_kind
         ]
         return f"columns of a table: {', '.join(parts)}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """tuple of str: the columns that were encoded, in order."""
+        return tuple(step["column"] for step in self._plan)
 
     def state(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         """Return what was learned, as JSON can hold it and as arrays.

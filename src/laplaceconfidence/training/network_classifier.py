@@ -164,7 +164,14 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         write_model(folder, self._model, self.settings_)
 
     @classmethod
-    def load(cls, folder: str | Path, *, network: NetworkSpec | None = None, device: Any = "auto") -> Self:
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        network: NetworkSpec | None = None,
+        encoder: str | None = None,
+        device: Any = "auto",
+    ) -> Self:
         """Read a model that ``save`` or a training run wrote.
 
         Loading runs no code from the folder. The classifier can do everything that needs no training data:
@@ -180,6 +187,9 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         network : str, callable or torch.nn.Module, optional
             Required if the network is not one of this package: "package.module:factory", the factory, or a
             module of the same kind. The folder only states the name, because importing it runs its code.
+        encoder : str, optional
+            Required if the model was trained with an encoder that is a function of your own:
+            "package.module:function".
         device : str or torch.device, default="auto"
             "auto" takes a GPU if there is one.
 
@@ -187,7 +197,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         -------
         RobustClassifier
         """
-        model, settings = read_model(folder, network=network, device=choose_device(device))
+        model, settings = read_model(folder, network=network, encoder=encoder, device=choose_device(device))
         classifier = cls()
         classifier.set_params(
             network=model.network if network is None else network,

@@ -45,6 +45,7 @@ class PredictionRequest:
     overwrite: bool = False
     evaluate: bool = False
     network: str | None = None
+    encoder: str | None
     device: str = "auto"
     batch_size: int = 512
     n_workers: int | None = None
@@ -65,7 +66,12 @@ def run_prediction(request: PredictionRequest) -> None:
     """
     check_integer(request.batch_size, "batch_size", minimum=1)
     _check_free(request.file, overwrite=request.overwrite)
-    model, _ = read_model(request.model, network=request.network, device=choose_device(request.device))
+    model, _ = read_model(
+        request.model,
+        network=request.network,
+        encoder=request.encoder,
+        device=choose_device(request.device),
+    )
     with showing_progress():
         with stage("reading"):
             found = read_samples(
