@@ -15,6 +15,12 @@ from laplaceconfidence.data.image_files import BadImage, decode_images, has_imag
 from laplaceconfidence.encoders.cache import FeatureCache
 from laplaceconfidence.encoders.encoding import default_encoder, encode_dataset
 from laplaceconfidence.encoders.protocol import Encoder
+from laplaceconfidence.records.learned_features import (
+    LEARNED_BY,
+    data_digest,
+    described_features,
+    earlier_features,
+)
 from laplaceconfidence.threads import available_cores
 from laplaceconfidence.validation import must_be
 from laplaceconfidence.wording import counted
@@ -105,6 +111,13 @@ class ImageFeatures:
     skipped: list[BadImage] = field(default_factory=list)
     reused_from: Path | None = None  # the audit that learned them before
 
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """What the record of the run says about it."""
+        if self.described:
+            return {LEARNED_BY: self.described}
+        return {"skipped_images": [image.path for image in self.skipped]} if self.skipped else {}
+
 
 def features_line(dataset: NoisyDataset, *, are_compared: bool = True) -> str | None:
     """The sentence about the columns that were used as features; ``None`` where they are not from a table.
@@ -157,7 +170,6 @@ def learn_features(
     settings are used again.
     """
     check_torch("An audit of images without features")
-    from laplaceconfidence.records.learned_features import data_digest, described_features, earlier_features
     from laplaceconfidence.training.warm_up_features import WarmUp
 
     skipped: list[BadImage] = []

@@ -9,7 +9,13 @@ from typing import Any
 from laplaceconfidence.auditing.issues import audit as find_issues
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.verified import draw_for_review
-from laplaceconfidence.cli.audit.summary import show_next_steps, show_reused, show_skipped, show_summary
+from laplaceconfidence.cli.audit.summary import (
+    show_encoders,
+    show_next_steps,
+    show_reused,
+    show_skipped,
+    show_summary,
+)
 from laplaceconfidence.cli.audit.verified import check_can_learn, verified_labels
 from laplaceconfidence.cli.progress import showing_progress
 from laplaceconfidence.cli.sources import (
@@ -28,7 +34,6 @@ from laplaceconfidence.data.source_paths import full_path, with_full_paths
 from laplaceconfidence.encoders.encoding import needs_encoding
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 from laplaceconfidence.records import write_audit
-from laplaceconfidence.records.learned_features import LEARNED_BY
 from laplaceconfidence.records.run_folder import reserved_place
 from laplaceconfidence.stages import StageTimer, observing, stage
 from laplaceconfidence.validation import must_be
@@ -133,15 +138,14 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             run = write_audit(
                 result,
                 folder,
-                source=_described(request)
-                | verified.described
-                | ({LEARNED_BY: learned.described} if learned.described else {}),
+                source=_described(request) | verified.described | learned.recorded,
                 warnings=tuple(warnings),
                 **replacing,
                 review_sample=sample,
                 keep_features=bool(learned.described),
             )
     show_reused(learned.reused_from)
+    show_encoders(learned)
     show_skipped(learned.skipped)
     used = None if known is None else verified.effect(known, learned.dataset, result.estimator)
     command = command_words(request)
