@@ -1,6 +1,7 @@
 """Fixtures that the tests of several packages share."""
 
 import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,14 @@ import pytest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from audited_runs import MakeRun, make_audit
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Downloads and cached features of the tests stay in a temporary folder."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("LAPLACECONFIDENCE_DATA", str(tmp_path_factory.mktemp("data")))
+        yield
 
 
 @pytest.fixture

@@ -14,9 +14,10 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command with the given arguments; exceptions that it does not report are raised."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAPLACECONFIDENCE_DATA", str(tmp_path_factory.mktemp("data")))
     monkeypatch.setenv("COLUMNS", "200")
 
     def run_command(*words: object) -> Result:

@@ -36,10 +36,11 @@ def embedded(n: int = 6, first: int = 0, count: int = 8) -> pd.DataFrame:
 def test_integers_beside_a_text_are_not_audited() -> None:
     data = read_dataset(reviews())
     assert data.features is None
-    with pytest.raises(InvalidInputError) as refused:
-        audit(data)
-    assert "--features user_id --features year --features stars" in str(refused.value)
-    assert "user_id (int64), year (int64), stars (int64)" in str(refused.value)
+    assert data.columns is None
+    assert "--features user_id --features year --features stars" in str(data.feature_advice)
+    assert "user_id (int64), year (int64), stars (int64)" in str(data.feature_advice)
+    texts = reviews(40).assign(text=[f"review {row} is {'good' * (row % 2)}" for row in range(40)])
+    assert audit(texts, random_state=0).dataset.encoding["name"] == "tfidf"  # type: ignore[index]
 
 
 def test_numbers_alone_are_refused_with_a_line_to_copy(tmp_path: Path) -> None:

@@ -156,6 +156,10 @@ def build_fit_request(
     """
     if estimator is None:
         estimator = default_estimator(dataset, pred_probs, knn_graph)
+    if estimator == FOR_FEATURES and knn_graph is None and (dataset.encoding or {}).get("name") == "tfidf":
+        # All singular vectors of texts are kept: the last ones tell similar classes apart.
+        assert dataset.features is not None
+        settings = {"n_components": dataset.features.shape[1], **settings}
     chosen, name = _instance(estimator, random_state, settings)
     y = dataset.label_values()
     _set_label_parameters(chosen, dataset)
@@ -265,8 +269,6 @@ def _no_input(dataset: NoisyDataset) -> str:
     message = "An audit needs features, a 'knn_graph' or 'pred_probs' besides the labels."
     if dataset.images is not None or dataset.source_kind == "image":
         return f"{message} This data set has images: embed them with any network and pass the embeddings."
-    if dataset.source_kind == "text":
-        message += " This data set has texts: embed them with any model and pass the embeddings."
     return message if dataset.feature_advice is None else f"{message} {dataset.feature_advice}"
 
 

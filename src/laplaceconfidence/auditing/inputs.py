@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,10 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.read_options import ReadOptions
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.data.source_paths import full_path, with_full_paths
+from laplaceconfidence.encoders.encoding import encode_dataset, needs_encoding
+from laplaceconfidence.encoders.registry import make_encoder
 from laplaceconfidence.stages import stage
+from laplaceconfidence.validation import must_be
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +61,31 @@ def audit_inputs(data: Any, test: Any, options: ReadOptions) -> AuditInputs:
         if test is not None and not isinstance(test, NoisyDataset):
             test = read_dataset(test, **given)
     return AuditInputs(dataset, test, _described(data, given))
+
+
+def encoded_inputs(inputs: AuditInputs, encoder: Any = None, *, n_jobs: int | None = None) -> AuditInputs:
+    """Encode texts or images, where an encoder is given or there are texts without features.
+
+    Parameters
+    ----------
+    inputs : AuditInputs
+        What was read.
+    encoder : str, Encoder or None, default=None
+        The encoder; ``None`` is TF-IDF for texts without features.
+    n_jobs : int or None, default=None
+        Number of threads.
+
+    Returns
+    -------
+    AuditInputs
+    """
+    if encoder is None and not needs_encoding(inputs.dataset):
+        return inputs
+    if encoder is not None and "features" in inputs.source.get("options", {}):
+        raise must_be("encoder", "left out where 'features' are given: an audit takes one of them", encoder)
+    made = make_encoder(encoder, n_jobs=n_jobs) if isinstance(encoder, str) else encoder
+    dataset, test = encode_dataset(inputs.dataset, made, test=inputs.test, n_jobs=n_jobs)
+    return replace(inputs, dataset=dataset, test=test)
 
 
 def _described(data: Any, given: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from laplaceconfidence.auditing.diagnostics import (
 )
 from laplaceconfidence.auditing.fit_request import FitRequest, build_fit_request
 from laplaceconfidence.auditing.groups import find_groups
-from laplaceconfidence.auditing.inputs import audit_inputs
+from laplaceconfidence.auditing.inputs import audit_inputs, encoded_inputs
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.table import FlagRule, best_alternatives, most_probable, ranked_table
 from laplaceconfidence.auditing.verified import make_certain, request_with_verified, with_verified
@@ -44,6 +44,7 @@ def audit(
     missing_label: object = None,
     split: str | None = None,
     image_size: int | tuple[int, int] | None = None,
+    encoder: Any = None,
     estimator: Any = None,
     pred_probs: Any = None,
     knn_graph: Any = None,
@@ -70,6 +71,9 @@ def audit(
     label, features, labels, images, id, text, path, true_label, missing_label, split, image_size : optional
         How to read it, as for ``read_dataset``: ``audit(frame, label="mood", features="emb_*")``. Refused for
         a ``NoisyDataset``.
+    encoder : str or Encoder, optional
+        How texts or images become features, as for ``make_encoder``: "hf:NAME", a path to an .onnx file, and
+        so on. By default, texts without features become TF-IDF vectors.
     estimator : str or ConfidenceEstimator, optional
         A name such as "noise-aware", "laplace" (the paper's) or "knn-vote", or an estimator, of which a copy
         is fitted. By default "noise-aware", or "normalized-margin" if only ``pred_probs`` are given.
@@ -132,6 +136,8 @@ def audit(
     )
     with logging_stages(verbose):
         inputs = audit_inputs(dataset, test, options)
+        if encoder is not None or (pred_probs is None and knn_graph is None):
+            inputs = encoded_inputs(inputs, encoder, n_jobs=settings.get("n_jobs"))
         result = _audited(
             inputs.dataset,
             inputs.test,

@@ -8,6 +8,7 @@ import typer
 
 from laplaceconfidence.cli.audit.command import audit
 from laplaceconfidence.cli.bench.command import bench
+from laplaceconfidence.cli.cache.command import cache
 from laplaceconfidence.cli.console import output
 from laplaceconfidence.cli.demo.command import demo
 from laplaceconfidence.cli.diff.command import diff
@@ -44,6 +45,7 @@ app.command("report")(report)
 app.command("review")(review)
 app.command("export")(export)
 app.command("diff")(diff)
+app.command("cache")(cache)
 
 
 def _show_version(wanted: bool) -> None:

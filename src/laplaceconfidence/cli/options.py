@@ -106,8 +106,9 @@ Features = Annotated[
     list[str] | None,
     word(
         DATA,
-        "Features: a column that holds lists, a pattern of columns such as 'emb_*', a key, or an .npy file "
-        "with one row per sample. Repeat the option for several columns. Default: a common name, or in "
+        "Features: columns such as 'age,income,city' (numbers, dates, categories or texts), a column that "
+        "holds lists, a pattern of columns such as 'emb_*', a key, or an .npy file with one row per sample. "
+        "The option can be repeated. Default: a common name, or in "
         "tables a column of lists or eight or more numbered columns of floats (emb_0, emb_1, ...); other "
         "numeric columns are used only if they are named.",
         metavar="NAME",
@@ -143,12 +144,56 @@ Id = Annotated[
 ]
 Text = Annotated[
     str | None,
-    word(DATA, "Column or key of texts, shown beside suspects and kept with the results.", metavar="NAME"),
+    word(
+        DATA,
+        "Column or key of texts, shown beside suspects and kept with the results. Without features, they "
+        "are what samples are compared by.",
+        metavar="NAME",
+    ),
+]
+TrainingText = Annotated[
+    str | None,
+    word(
+        DATA,
+        "Column or key of texts, which are encoded where there are no features. Default: text or texts.",
+        metavar="NAME",
+    ),
 ]
 ImagePath = Annotated[
     str | None,
     word(
         DATA, "Column or key of image paths, shown beside suspects and kept with the results.", metavar="NAME"
+    ),
+]
+Encoders = Annotated[
+    list[str] | None,
+    word(
+        DATA,
+        "How texts or images become features: tfidf (the default for texts), hf:NAME, "
+        "sentence-transformers:NAME, timm:NAME, torchvision:NAME or open_clip:NAME with the name of a "
+        "pretrained model or its folder, a path to an .onnx file, or your own function as "
+        "package.module:function.",
+        "--encoder",
+        metavar="NAME",
+    ),
+]
+EncoderSettings = Annotated[
+    list[str] | None,
+    word(
+        DATA,
+        "A setting of the encoder: size=224, mean=0.5,0.5,0.5 or std=... of an .onnx file, pooling=cls of "
+        "hf, n_components=256 of tfidf, batch_size=16. Repeat the option for several.",
+        "--encoder-set",
+        metavar="KEY=VALUE",
+    ),
+]
+NoCache = Annotated[
+    bool,
+    word(
+        DATA,
+        "Encode texts and images again, and keep no features. Otherwise features of the same samples, "
+        "encoder, settings and versions are found again; laplaceconfidence cache shows and removes them.",
+        "--no-cache",
     ),
 ]
 TrueLabel = Annotated[

@@ -14,6 +14,8 @@ WORDS = {  # descriptions of stages by name
     "downloading": "Downloading",
     "reading": "Reading the data",
     "decoding": "Decoding images",
+    "loading the encoder": "Loading the encoder",
+    "encoding": "Encoding the samples",
     "training": "Training",
     "predicting": "Predicting",
     "features": "Preparing the features",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from laplaceconfidence.arrays import ByteImages, FloatArray, IntArray, StrArray,
 from laplaceconfidence.data.identity import ContentIds
 from laplaceconfidence.data.label_notes import warn_about_placeholders, warn_about_similar_names
 from laplaceconfidence.data.labels import MISSING, EncodedLabels, distinct_labels, encode_labels
+from laplaceconfidence.data.mixed_columns import MixedColumns
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import check_features, check_same_length, must_be
 
@@ -52,6 +54,12 @@ class NoisyDataset:
         standardize them.
     feature_advice : str or None, default=None
         Which columns could be named as features, where a table has none that are clearly features.
+    encoding : mapping of str to object or None, default=None
+        The encoder that made the features of texts or images, as it describes itself.
+    encoder : Encoder or None, default=None
+        That encoder, where it can encode other samples in the same way.
+    columns : MixedColumns or None, default=None
+        Columns of a table that an encoder turns into features, as they are not all numbers.
     content_ids : ContentIds or None, default=None
         The ids that are derived from the content; set where ``ids`` are not given.
 
@@ -75,6 +83,9 @@ class NoisyDataset:
     feature_columns: tuple[str, ...] | None = None
     feature_scaling: FloatArray | None = None
     feature_advice: str | None = None
+    encoding: Mapping[str, Any] | None = None
+    encoder: Any = None
+    columns: MixedColumns | None = None
     content_ids: ContentIds | None = None
 
     def __post_init__(self) -> None:
@@ -88,7 +99,7 @@ class NoisyDataset:
             if codes is not None and (codes.min() < MISSING or codes.max() >= len(self.class_names)):
                 wrong = codes[(codes < MISSING) | (codes >= len(self.class_names))][0]
                 raise must_be(name, f"codes from -1 to {len(self.class_names) - 1}", int(wrong))
-        for name in ("features", "images", "ids", "sources", "true_labels"):
+        for name in ("features", "images", "ids", "sources", "true_labels", "columns"):
             if (column := getattr(self, name)) is not None:
                 check_same_length(name, len(column), "labels", n)
         if self.images is not None and (self.images.ndim != 4 or self.images.dtype != np.uint8):
@@ -100,7 +111,9 @@ class NoisyDataset:
             values, counts = np.unique(self.ids, return_counts=True)
             raise must_be("ids", "different for every sample", str(values[counts.argmax()]))
         if self.ids is None and self.content_ids is None:
-            texts = self.sources if self.source_kind == "text" else None
+            texts: Any = self.sources if self.source_kind == "text" else None
+            if texts is None and self.columns is not None:
+                texts = self.columns.row_texts()
             paths = self.sources if self.source_kind == "image" else None
             found = ContentIds.of(n, paths=paths, texts=texts, images=self.images, features=self.features)
             object.__setattr__(self, "content_ids", found)  # the way to set a field of a frozen dataclass
@@ -234,22 +247,35 @@ class NoisyDataset:
         """Whether the ids are given ("data"), derived from the content, or row numbers, without content."""
         if self.ids is not None:
             return "data"
-        has_content = any(part is not None for part in (self.features, self.images, self.sources))
-        return "content" if has_content else "rows"
+        parts = (self.features, self.images, self.sources, self.columns)
+        return "content" if any(part is not None for part in parts) else "rows"
 
-    def with_features(self, features: Any) -> NoisyDataset:
+    def with_features(
+        self, features: Any, encoding: Mapping[str, Any] | None = None, encoder: Any = None
+    ) -> NoisyDataset:
         """Return the data set with other features, such as embeddings of its images.
 
         Parameters
         ----------
         features : array-like of shape (n, d)
             Feature vectors.
+        encoding : mapping of str to object or None, default=None
+            The encoder that made them, as it describes itself.
+        encoder : Encoder or None, default=None
+            That encoder, where it can encode other samples in the same way.
 
         Returns
         -------
         NoisyDataset
         """
-        return replace(self, features=check_features(features), feature_columns=None, feature_scaling=None)
+        return replace(
+            self,
+            features=check_features(features),
+            feature_columns=None,
+            feature_scaling=None,
+            encoding=encoding,
+            encoder=encoder,
+        )
 
     def comparable(self, features: FloatArray) -> FloatArray:
         """Return features so that their distances are meaningful: standardized where scales differ much.
@@ -318,6 +344,7 @@ class NoisyDataset:
             content_ids=None if self.content_ids is None else self.content_ids.take(rows),
             sources=take(self.sources),
             true_labels=take(self.true_labels),
+            columns=None if self.columns is None else self.columns.take(rows),
             given=given and EncodedLabels(given.codes[rows], given.class_values, given.given[rows]),
         )
 

@@ -53,7 +53,7 @@ def recognized_columns(kinds: Mapping[str, str]) -> list[str] | None:
 
 
 def requested_columns(names: Names, requested: Any) -> list[str]:
-    """Return the columns that match a name, a pattern such as ``emb_*`` or a list of names.
+    """Return the columns that match a name, names with commas, a pattern like ``emb_*`` or a list of names.
 
     Parameters
     ----------
@@ -70,8 +70,16 @@ def requested_columns(names: Names, requested: Any) -> list[str]:
         if requested in names.existing:
             return [requested]
         matching = [name for name in names.existing if fnmatchcase(name, requested)]
+        if not matching and "," in requested:
+            parts = [part.strip() for part in requested.split(",")]
+            matching = [name for part in parts if part for name in requested_columns(names, part)]
+            if len(set(matching)) != len(matching):
+                raise must_be("features", "a list of different columns", requested, names.listed())
         if not matching:
-            rule = f"a column of {names.origin}, a pattern such as 'emb_*', or a path to an .npy file"
+            rule = (
+                f"a column of {names.origin}, several with commas between them, a pattern such as 'emb_*', "
+                "or a path to an .npy file"
+            )
             raise must_be("features", rule, requested, names.listed())
         return matching
     if not requested or len(set(requested)) != len(requested):
@@ -128,8 +136,7 @@ def scaling_of(columns: Sequence[str], kinds: Mapping[str, str], features: Float
     ndarray of shape (2, d) or None
         ``None`` if the features should be compared as they are.
     """
-    of_columns = {name: kinds[name] for name in columns}
-    if len(columns) == 1 or any(len(run) == len(columns) for run in _embeddings(of_columns)):
+    if len(columns) == 1 or is_embedding(columns, kinds):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         means, deviations = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
@@ -149,6 +156,24 @@ def scaling_of(columns: Sequence[str], kinds: Mapping[str, str], features: Float
         stacklevel=2,
     )
     return np.stack([means, np.where(varying, deviations, 1.0)])
+
+
+def is_embedding(columns: Sequence[str], kinds: Mapping[str, str]) -> bool:
+    """Return whether columns are one numbered run of floats, such as ``emb_0`` to ``emb_63``.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The columns.
+    kinds : mapping of str to str
+        Their types.
+
+    Returns
+    -------
+    bool
+    """
+    of_columns = {name: kinds[name] for name in columns}
+    return any(len(run) == len(columns) for run in _embeddings(of_columns))
 
 
 def _embeddings(kinds: Mapping[str, str]) -> list[list[str]]:

@@ -23,6 +23,9 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
 """Names of columns and keys that are tried in order if the user names none."""
 
 
+_INTERNAL = ("classes", "keeps_cells")  # fields of ReadOptions that are no options of ``read_dataset``
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadOptions:
     """Options of ``read_dataset``, which describes them; ``None`` if the user did not set one."""
@@ -41,11 +44,15 @@ class ReadOptions:
     labels_only: bool | None = None
     classes: tuple[str, ...] | None = None
     """The classes of samples to predict, which need no labels; not an option of ``read_dataset``."""
+    keeps_cells: bool = False
+    """Whether named columns are read as they are, for an encoder; not an option of ``read_dataset``."""
 
     @property
     def given(self) -> dict[str, Any]:
         """The options of ``read_dataset`` that are not ``None``, by name."""
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "classes"}
+        values = {
+            field.name: getattr(self, field.name) for field in fields(self) if field.name not in _INTERNAL
+        }
         return {name: value for name, value in values.items() if value is not None}
 
     def allow_only(self, source: str, *names: str) -> None:

@@ -130,11 +130,13 @@ def read_dataset(
         Column or key of the labels; "label", "labels" or "y" if not set. For CIFAR-100 "fine" (the default)
         or "coarse".
     features : str, list of str, Path, array-like or None, default=None
-        A column or key; a list of columns or a pattern such as "emb_*"; one column of lists; or a path to an
-        .npy file or an array with one row per sample. If not set, "features", "X" or "embeddings"; in tables
-        the one column of lists, or the one run of eight or more numbered columns of floats such as "emb_0",
-        "emb_1" and so on. Other columns of numbers are used only if they are named. Several of them on very
-        different scales are standardized before samples are compared, with a warning.
+        A column or key; a list of columns, their names with commas between them, or a pattern such as
+        "emb_*"; one column of lists; or a path to an .npy file or an array with one row per sample. Named
+        columns of dates, categories and texts, and numbers with empty cells, are kept as ``columns`` until
+        an encoder turns them into features, as ``audit`` does. If not set, "features", "X" or "embeddings";
+        in tables the one column of lists, or the one run of eight or more numbered columns of floats such as
+        "emb_0", "emb_1" and so on. Other columns of numbers are used only if they are named. Several of them
+        on very different scales are standardized before samples are compared, with a warning.
     labels : str, Path, array-like or None, default=None
         For .npy and .npz files: a path to an .npy file or to a text file with one label per line, or the
         labels. For a folder of images: a path to a table of file names and labels; "metadata.csv",

@@ -16,11 +16,13 @@ from laplaceconfidence.data.arrow_images import ColumnImages
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.feature_columns import (
     advice_to_name,
+    is_embedding,
     recognized_columns,
     requested_columns,
     scaling_of,
 )
 from laplaceconfidence.data.identity import ContentIds
+from laplaceconfidence.data.mixed_columns import MixedColumns, numbers_of
 from laplaceconfidence.data.read_options import USUAL_NAMES, Names, ReadOptions
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
 from laplaceconfidence.validation import must_be
@@ -174,7 +176,7 @@ def dataset_of_table(
     kind, source = names.find_source(options) if pictures is None else (None, None)
     taken = {label, true_label, source, names.find("id", options.id), *USUAL_NAMES["label"][:2]}
     free = _free_columns(table, taken)
-    columns, features, scaling, advice = None, None, None, None
+    columns, features, scaling, advice, mixed = None, None, None, None, None
     if names.is_not_a_name(options.features):
         features = load_features(options.features)
     elif options.features is not None:
@@ -184,10 +186,13 @@ def dataset_of_table(
     else:
         columns = recognized_columns(free)
         advice = None if columns else advice_to_name(free)
-    if columns is not None:
+    if columns is not None and options.features is not None and not is_embedding(columns, free):
+        mixed = _mixed_columns(table, columns, even_numbers=options.keeps_cells)
+    if columns is not None and mixed is None:
         features = _features(table, columns)
         scaling = scaling_of(columns, free, features) if options.classes is None else None
-    elif features is None and source is None and pictures is None and not options.labels_only:
+    has_content = any(part is not None for part in (features, mixed, source, pictures))
+    if not has_content and not options.labels_only:
         raise names.no_inputs_error(advice)
     sources: list[str] | None = None if source is None else _sources(table, source, kind == "image")
     if pictures is not None and pictures.paths is not None:
@@ -205,7 +210,14 @@ def dataset_of_table(
         true_labels=None if true_label is None or label is None else table.labels(true_label),
     )
     used = None if columns is None else tuple(columns)
-    dataset = replace(dataset, feature_columns=used, feature_scaling=scaling, feature_advice=advice)
+    dataset = replace(
+        dataset,
+        feature_columns=used if mixed is None else None,
+        feature_scaling=scaling,
+        feature_advice=advice,
+        columns=mixed,
+        content_ids=None,
+    )
     if source is None or kind != "image" or dataset.ids is not None:
         return dataset
     cells = [cell or "" for cell in table.texts(source)]  # still the same if the whole folder is moved
@@ -239,6 +251,29 @@ def has_features(table: SourceTable, options: ReadOptions) -> bool:
 def _free_columns(table: SourceTable, taken: set[str | None]) -> dict[str, str]:
     """The columns that have no other use, with their types."""
     return {name: table.type_name(name) for name in table.column_names if name not in taken}
+
+
+def _mixed_columns(table: SourceTable, columns: list[str], *, even_numbers: bool) -> MixedColumns | None:
+    """The columns as they are, if they are not all numbers or have empty cells; else ``None``."""
+    if even_numbers:
+        return MixedColumns.of(columns, [table.texts(name) for name in columns])
+    kinds = {name: table.kind(name) for name in columns}
+    if "list" in kinds.values():
+        return None
+    numbers = [name for name in columns if kinds[name] == "number"]
+    matrix = table.numbers(numbers) if numbers else np.empty((table.n_rows, 0))
+    if np.isinf(matrix).any() or (len(numbers) == len(columns) and not np.isnan(matrix).any()):
+        return None
+    found = MixedColumns.of(columns, [table.texts(name) for name in columns])
+    for name, kind, cells in zip(found.names, found.kinds, found.cells, strict=True):
+        n_filled = sum(cell is not None for cell in cells)
+        if n_filled == 0:
+            raise must_be("features", "columns that are not empty", name, "Leave it out.")
+        # Mostly numbers: the other cells are more likely mistakes than categories.
+        if kind in ("category", "text") and 2 * np.isfinite(numbers_of(cells)).sum() > n_filled:
+            rule = "columns of numbers, dates, categories or texts"
+            raise must_be("features", rule, name, _unreadable(table, name))
+    return found
 
 
 def _features(table: SourceTable, columns: list[str]) -> Any:

@@ -276,7 +276,9 @@ def write_audit(
     """
     import pyarrow as pa
 
-    record = record_of(result, source=source or {}, warnings=warnings)
+    encoding = result.dataset.encoding
+    described = {**(source or {}), **({} if encoding is None else {"encoder": dict(encoding)})}
+    record = record_of(result, source=described, warnings=warnings)
     if review_sample is not None:
         # Not among the files that belong to a run, as people fill it in, move it and send it.
         record = replace(record, review_sample=tuple(review_sample.tolist()))

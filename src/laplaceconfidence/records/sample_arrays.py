@@ -13,6 +13,7 @@ from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.auditing.explain import Position, neighbor_positions
 from laplaceconfidence.auditing.statement import rows_to_look_at
 from laplaceconfidence.auditing.table import LABEL_IN_DATA
+from laplaceconfidence.auditing.telling_words import TellingWords
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records.audit_run import AuditRun
@@ -254,6 +255,32 @@ class SampleArrays:
         for at in np.flatnonzero((codes != self.given[rows]) & (codes != MISSING)).tolist():
             result[at] = dict(self.top_classes(int(rows[at]))).get(int(codes[at]), 0.0)
         return result
+
+    @cached_property
+    def _telling_words(self) -> TellingWords | None:
+        if self.sources is None or self.run.record.source_kind != "text":
+            return None
+        credible = np.where(self.flagged | ~self.is_labeled, self.suggested, self.given)
+        return TellingWords([str(text) for text in self.sources], credible, len(self.class_names))
+
+    def words(self, row: int) -> tuple[list[str], list[str]]:
+        """Return the words of a text that speak for the offered class, and those for the given one.
+
+        Parameters
+        ----------
+        row : int
+            Row of the sample.
+
+        Returns
+        -------
+        for_offered, for_given : list of str
+            The clearest first; empty where there are none, or where samples are not texts.
+        """
+        words = self._telling_words
+        if words is None:
+            return [], []
+        offered, given = int(self.offered[row]), int(self.given[row])
+        return words.between(row, offered, given), words.between(row, given, offered)
 
     def neighbors(self, row: int, most: int) -> list[Neighbor]:
         """Return the neighbors of a sample.

@@ -116,6 +116,7 @@ def _pairs(samples: SampleArrays, suggested: IntArray) -> list[dict[str, Any]]:
 
 
 def _suspect(samples: SampleArrays, thumbnails: Thumbnails, row: int) -> dict[str, Any]:
+    for_suggested, for_given = samples.words(row)
     return {
         "id": str(samples.ids[row]),
         "name": name_of(str(samples.ids[row]), row),
@@ -124,6 +125,8 @@ def _suspect(samples: SampleArrays, thumbnails: Thumbnails, row: int) -> dict[st
         "probability": float(samples.offered_probability[row]),
         "confidence": float(samples.confidence[row]),
         **look(samples, thumbnails, row, PICTURE),
+        "for_suggested": for_suggested,
+        "for_given": for_given,
         "neighbors": [
             {
                 "name": name_of(str(samples.ids[near.row]), near.row),

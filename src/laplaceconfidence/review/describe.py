@@ -108,6 +108,7 @@ class Describer:
         if calibration is not None and samples.given[row] != MISSING:
             calibrated = _number(calibration(samples.confidence[row : row + 1])[0])
         text = self._text(row, CHARACTERS_AT_ONCE)
+        for_suggested, for_given = samples.words(row)
         return {
             **self.tile(row, CHARACTERS_AT_ONCE, subject),
             "calibrated": calibrated,
@@ -116,6 +117,7 @@ class Describer:
                 {"name": samples.name(code), "probability": _number(p), "code": code}
                 for code, p in samples.top_classes(row)
             ],
+            "words": {"suggested": for_suggested, "given": for_given},
             "neighbors": [self._neighbor(found) for found in samples.neighbors(row, SHOWN_NEIGHBORS)],
             "leak": self._leak(row),
             "image_issues": self._session.issues.image_issues(row),

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import torch
 
+from laplaceconfidence.encoders.torch_device import choose_device
 from laplaceconfidence.run_files import MODEL
 from laplaceconfidence.stages import showing_log
 from laplaceconfidence.training.automatic_settings import automatic_image_size
@@ -22,6 +23,7 @@ from laplaceconfidence.training.methods.registry import build_method, change_met
 from laplaceconfidence.training.network_classifier import NetworkClassifier
 from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.notebook import NotebookSummary
+from laplaceconfidence.training.raw_samples import encode_like_fit, fit_encoder
 from laplaceconfidence.training.results import (
     final_results,
     trained_model,
@@ -33,7 +35,7 @@ from laplaceconfidence.training.run_settings import is_automatic, resolve_settin
 from laplaceconfidence.training.sample_views import View
 from laplaceconfidence.training.sample_weights import ClassWeight, combined_weights
 from laplaceconfidence.training.seeds import root_seed
-from laplaceconfidence.training.settings import choose_device, torch_threads
+from laplaceconfidence.training.settings import torch_threads
 from laplaceconfidence.training.task import TestSet, build_task
 from laplaceconfidence.validation import check_integer, check_real, must_be
 
@@ -267,7 +269,9 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         ----------
         X : array-like, NoisyDataset or torch.utils.data.Dataset
             Images (n, height, width), or with 1, 3 or 4 channels last or first, feature vectors (n, d), or a
-            data set that has labels. Tensors of images have their channels first.
+            data set that has labels. Tensors of images have their channels first. Texts (a list of strings,
+            or a data set with texts) and columns of different kinds are encoded first; ``predict`` and a
+            saved model then take raw samples, too.
         y : array-like of shape (n_samples,), optional
             The given labels of arrays.
         sample_weight : array-like of shape (n_samples,), optional
@@ -301,7 +305,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         self._image_size = self.image_size
         if self.image_size is None and is_automatic(self.network):
             self._image_size = automatic_image_size(X, device)
-        data = self._read(X, y, device)
+        X, encoder = fit_encoder(X, self.n_jobs)
+        data = replace(self._read(X, y, device), encoder=encoder)
         if len(data.class_names) < 2:
             raise must_be("y", "labels of at least two classes", list(data.class_names))
         weights = combined_weights(sample_weight, self.class_weight, data.labels, data.class_values)
@@ -342,7 +347,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
 
     def _test_set(self, test: Any, data: TrainingData, device: torch.device) -> TestSet:
         X, y = test if isinstance(test, tuple) else (test, None)
-        found = self._read(X, y, device, classes=data.class_values)
+        found = self._read(encode_like_fit(X, data.encoder), y, device, classes=data.class_values)
         if found.class_names != data.class_names:
             raise must_be("test", f"labeled with the classes {data.class_names}", found.class_names)
         return TestSet(found.samples, found.labels)

@@ -18,6 +18,7 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.images import load_image
 from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
 from laplaceconfidence.data.readers import read_dataset
+from laplaceconfidence.encoders.protocol import Encoder
 from laplaceconfidence.training.methods.interface import NO_CLASS
 from laplaceconfidence.training.samples import (
     ResidentSamples,
@@ -46,6 +47,7 @@ class TrainingData:
     class_names: tuple[str, ...]
     class_values: Any  # (C,) the classes as the user writes them
     feature_columns: tuple[str, ...] | None = None  # names of the features, where they come from a table
+    encoder: Encoder | None = None  # that turned texts, images or columns into features
     weights: FloatArray | None = None  # (n,) how often samples are trained on, relative to each other
     audited: IntArray | None = None  # (n,) labels that a person has verified; codes as in Problem
 

@@ -22,9 +22,17 @@ import torch
 from pydantic import BaseModel, ConfigDict, StrictBool, StrictInt, StrictStr, ValidationError, model_validator
 from torch import Tensor, nn
 
+from laplaceconfidence.encoders.protocol import Encoder
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError, RunFolderError
 from laplaceconfidence.files import is_disk_full, replace_folder, restore_folder, write_json
 from laplaceconfidence.run_files import MODEL, SETTINGS
+from laplaceconfidence.training.model_encoder import (
+    ARRAYS,
+    TERMS,
+    encoder_files,
+    parse_record,
+    read_encoder,
+)
 from laplaceconfidence.training.networks.registry import NETWORKS, NetworkSpec, Shape, build_network
 from laplaceconfidence.training.settings import PRECISIONS
 from laplaceconfidence.training.trained_model import TrainedModel
@@ -32,7 +40,7 @@ from laplaceconfidence.training.trained_network import HeadedNetwork
 from laplaceconfidence.validation import did_you_mean, must_be
 
 DESCRIPTION, WEIGHTS = "model.json", "weights.safetensors"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 has no encoder; models without one are still written as 1
 
 _KINDS: dict[str, Any] = {"int": np.int64, "bool": np.bool_, "str": np.str_}
 
@@ -113,6 +121,7 @@ class _Description(_Table):
     input: _Input
     network: _Networks
     weights: _Weights
+    encoder: dict[str, Any] | None = None  # an EncoderRecord
     settings: dict[str, Any]  # of the training, for people
 
 
@@ -130,6 +139,7 @@ def write_model(folder: str | Path, model: TrainedModel, settings: dict[str, Any
     """
     target = Path(folder).absolute()
     weights = safetensors.torch.save(_tensors(model))
+    record, files = (None, {}) if model.encoder is None else encoder_files(model.encoder)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}-new")
     try:
         restore_folder(target)
@@ -139,8 +149,15 @@ def write_model(folder: str | Path, model: TrainedModel, settings: dict[str, Any
         temporary.mkdir()
         try:
             _write_flushed(temporary / WEIGHTS, weights)
-            description = _described(model, weights, settings)
-            write_json(temporary / DESCRIPTION, description.model_dump(mode="json"))
+            for name, content in files.items():
+                _write_flushed(temporary / name, content)
+            described = _described(model, weights, settings).model_dump(mode="json")
+            if record is None:
+                described |= {"version": 1}
+                described.pop("encoder")
+            else:
+                described["encoder"] = record.model_dump(mode="json")
+            write_json(temporary / DESCRIPTION, described)
             replace_folder(temporary, target)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -155,7 +172,11 @@ def write_model(folder: str | Path, model: TrainedModel, settings: dict[str, Any
 
 
 def read_model(
-    folder: str | Path, *, network: NetworkSpec | None = None, device: torch.device
+    folder: str | Path,
+    *,
+    network: NetworkSpec | None = None,
+    encoder: str | None = None,
+    device: torch.device,
 ) -> tuple[TrainedModel, dict[str, Any]]:
     """Read a model.
 
@@ -165,6 +186,8 @@ def read_model(
         What ``write_model`` wrote, or the folder of a training run.
     network : str, callable or torch.nn.Module, optional
         The network of a model whose network is not one of this package.
+    encoder : str, optional
+        The encoder of a model that was trained with a function of the user's own.
     device : torch.device
         Where the networks are put.
 
@@ -205,6 +228,7 @@ def read_model(
         precision=described.precision,
         channels_last=described.channels_last,
         device=device,
+        encoder=_encoder(description, place, encoder),
     )
     return model, description.settings
 
@@ -268,7 +292,8 @@ def _check_replaceable(target: Path) -> None:
         return
     if not target.is_dir():
         raise RunFolderError(f"The model cannot be written to {target}, which is a file. Name a folder.")
-    if others := sorted(entry.name for entry in target.iterdir() if entry.name not in (DESCRIPTION, WEIGHTS)):
+    own = (DESCRIPTION, WEIGHTS, TERMS, ARRAYS)
+    if others := sorted(entry.name for entry in target.iterdir() if entry.name not in own):
         raise RunFolderError(
             f"The model cannot be written to {target}, which holds something else ({', '.join(others[:5])}). "
             "Name a new folder, or one with an older model."
@@ -321,7 +346,7 @@ def _read_description(path: Path) -> _Description:
         writer = by.get("laplaceconfidence", "unknown") if isinstance(by, dict) else "unknown"
         raise DataFormatError(
             f"The model in {path.parent} has format version {stated}, but this laplaceconfidence "
-            f"({package_version()}) reads version {FORMAT_VERSION} only. It was written with "
+            f"({package_version()}) reads versions up to {FORMAT_VERSION} only. It was written with "
             f"laplaceconfidence {writer}: install that version or a later one."
         )
     try:
@@ -331,7 +356,7 @@ def _read_description(path: Path) -> _Description:
             f"{'.'.join(map(str, one['loc'])) or 'all of it'}: {one['msg']}" for one in error.errors()[:3]
         )
         raise DataFormatError(f"{path} does not describe a model of this package: {reasons}.") from error
-    if description.version != FORMAT_VERSION:
+    if description.version not in (1, FORMAT_VERSION):
         raise DataFormatError(f"{path} has the format version {stated}, which never existed: it is damaged.")
     return description
 
@@ -356,6 +381,14 @@ def _read_weights(path: Path, stated: _Weights) -> dict[str, Tensor]:
         return safetensors.torch.load(content)
     except safetensors.SafetensorError as error:
         raise DataFormatError(f"{path} is not a safetensors file: {error}.") from error
+
+
+def _encoder(description: _Description, place: Path, named: str | None) -> Encoder | None:
+    if description.encoder is None:
+        if named is not None:
+            raise must_be("encoder", f"left out, as the model in {place} has none", named)
+        return None
+    return read_encoder(place, parse_record(description.encoder, place), named)
 
 
 def _names_of(number: int, tensors: dict[str, Tensor]) -> list[str]:

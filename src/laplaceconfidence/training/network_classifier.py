@@ -17,13 +17,13 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import encode_labels
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.data.shared_classes import with_class_names
+from laplaceconfidence.encoders.torch_device import choose_device
 from laplaceconfidence.exceptions import InvalidInputError, TrainingWarning
 from laplaceconfidence.training.evaluation import Evaluation, evaluate_predictions
 from laplaceconfidence.training.exported_module import probability_module, write_onnx
 from laplaceconfidence.training.inputs import training_data
 from laplaceconfidence.training.model_folder import read_model, write_model
 from laplaceconfidence.training.networks.registry import NetworkSpec
-from laplaceconfidence.training.settings import choose_device
 from laplaceconfidence.training.trained_model import TrainedModel
 from laplaceconfidence.validation import check_integer, check_same_length
 
@@ -164,7 +164,14 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         write_model(folder, self._model, self.settings_)
 
     @classmethod
-    def load(cls, folder: str | Path, *, network: NetworkSpec | None = None, device: Any = "auto") -> Self:
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        network: NetworkSpec | None = None,
+        encoder: str | None = None,
+        device: Any = "auto",
+    ) -> Self:
         """Read a model that ``save`` or a training run wrote.
 
         Loading runs no code from the folder. The classifier can do everything that needs no training data:
@@ -180,6 +187,9 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         network : str, callable or torch.nn.Module, optional
             Required if the network is not one of this package: "package.module:factory", the factory, or a
             module of the same kind. The folder only states the name, because importing it runs its code.
+        encoder : str, optional
+            Required if the model was trained with an encoder that is a function of your own:
+            "package.module:function".
         device : str or torch.device, default="auto"
             "auto" takes a GPU if there is one.
 
@@ -187,7 +197,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         -------
         RobustClassifier
         """
-        model, settings = read_model(folder, network=network, device=choose_device(device))
+        model, settings = read_model(folder, network=network, encoder=encoder, device=choose_device(device))
         classifier = cls()
         classifier.set_params(
             network=model.network if network is None else network,

@@ -90,6 +90,7 @@ def trained_model(
         network=network_reference(network),
         feature_layer=feature_layer,
         feature_columns=data.feature_columns,
+        encoder=data.encoder,
         precision=settings.precision,
         channels_last=settings.channels_last,
         device=task.device,

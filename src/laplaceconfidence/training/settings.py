@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
@@ -134,33 +133,6 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
     """The context in which forward passes run with one of ``PRECISIONS``."""
     mixed = PRECISIONS[precision]
     return nullcontext() if mixed is None else torch.autocast(device.type, dtype=mixed)
-
-
-def choose_device(device: Any) -> torch.device:
-    """The device to train on.
-
-    Parameters
-    ----------
-    device : str or torch.device
-        "auto" takes a GPU if there is one.
-
-    Returns
-    -------
-    torch.device
-    """
-    if isinstance(device, str) and device == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda", torch.cuda.current_device())
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-    except (RuntimeError, TypeError) as error:
-        raise must_be("device", "'auto', 'cpu', 'cuda', 'cuda:0', ... or 'mps'", device) from error
-    usable = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if not usable.get(chosen.type, False):
-        there = ", ".join(repr(name) for name, works in usable.items() if works)
-        raise must_be("device", f"one that this machine has: 'auto', {there}", str(device))
-    return chosen
 
 
 @contextmanager

@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from laplaceconfidence.arrays import FloatArray
+from laplaceconfidence.encoders.protocol import Encoder
+from laplaceconfidence.encoders.torch_device import choose_device
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.stages import stage
 from laplaceconfidence.training.inputs import unlabeled_samples
 from laplaceconfidence.training.networks.registry import Shape
+from laplaceconfidence.training.raw_samples import encode_like_fit
 from laplaceconfidence.training.sample_views import normalized
 from laplaceconfidence.training.samples import Samples
-from laplaceconfidence.training.settings import autocast, choose_device
+from laplaceconfidence.training.settings import autocast
 from laplaceconfidence.training.trained_network import HeadedNetwork, Outputs, combine_predictions
 from laplaceconfidence.validation import must_be
 
@@ -51,6 +54,8 @@ class TrainedModel:
         As in ``RobustClassifier``.
     feature_columns : tuple of str or None
         The columns of a table that the model was trained on.
+    encoder : Encoder or None
+        What turns texts, images or columns into features; ``None`` if the model takes its inputs as they are.
     precision : str
         Precision of the forward passes.
     channels_last : bool
@@ -73,6 +78,7 @@ class TrainedModel:
     precision: str
     channels_last: bool
     device: torch.device
+    encoder: Encoder | None = None
 
     @property
     def image_size(self) -> tuple[int, int] | None:
@@ -84,8 +90,9 @@ class TrainedModel:
         return normalized(inputs, self.mean, self.deviation, channels_last=self.channels_last)
 
     def samples(self, X: Any, *, n_workers: int) -> Samples:
-        """The samples of ``X``, which must have the shape that was trained on."""
+        """The samples of ``X``, which must have the shape that was trained on; raw ones are encoded."""
         shape = self.input_shape
+        X = encode_like_fit(X, self.encoder)
         samples = unlabeled_samples(
             X, self.device, n_workers=n_workers, shape=shape, columns=self.feature_columns
         )

@@ -43,7 +43,7 @@ def test_a_table_is_audited(run: Any, table: pd.DataFrame, tmp_path: Path) -> No
 
 
 def test_features_that_are_not_named_are_asked_for(run: Any, table: pd.DataFrame) -> None:
-    done = run("audit", "reviews.csv", "--label", "mood", "--text", "review")
+    done = run("audit", "reviews.csv", "--label", "mood")
     assert done.exit_code == 2
     assert "\n  --features 'emb_*'\n" in done.stderr
     assert "emb_0 (float64), emb_1 (float64), truth (text)" in done.stderr

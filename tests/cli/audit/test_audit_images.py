@@ -40,6 +40,7 @@ def test_misplaced_images_are_found(run: Any, photos: Path, tmp_path: Path) -> N
     assert (is_wrong & flagged).sum() / is_wrong.sum() > 0.9
     assert (is_wrong & flagged).sum() / flagged.sum() > 0.8
     assert audited.record.source_kind == "image"
+    assert "--encoder timm:NAME" in done.stderr
     assert audited.record.n_features == 128
     learned = audited.record.source["features_learned_by"]
     assert (learned["network"], learned["epochs"], learned["random_state"]) == ("small_cnn", 6, 0)
@@ -155,3 +156,33 @@ def test_the_image_size_applies_to_images_inside_of_files(run: Any, tmp_path: Pa
     assert exported.exit_code == 0, exported.stderr
     with np.load(tmp_path / "again.npz") as arrays:
         assert arrays["images"].shape == (24, 8, 8, 3)
+
+
+def test_an_encoder_in_place_of_a_network(
+    run: Any, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pixel_encoder.py").write_text(
+        "import numpy as np\n\n\n"
+        "def encode(images):\n"
+        "    return np.stack([np.asarray(image.resize((8, 8)))[:, :, 0].ravel() for image in images])\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    Image.new("L", (20, 30)).save(photos / "digit 0" / "large_0.png")
+    (photos / "digit 1" / "empty_1.png").write_bytes(b"")
+    words = ("audit", "photos", "--encoder", "pixel_encoder:encode", "--n-jobs", "1", "--out", "a")
+    refused = run(*words)
+    assert refused.exit_code == 2
+    assert "empty_1.png cannot be decoded" in refused.stderr
+    done = run(*words, "--skip-bad")
+    assert done.exit_code == 0, done.stderr
+    audited = read_audit(tmp_path / "a")
+    assert audited.record.source["encoder"]["name"] == "pixel_encoder:encode"
+    assert audited.record.source["skipped_images"] == [str(photos / "digit 1" / "empty_1.png")]
+    assert audited.record.n_samples == 301
+    issues = audited.issues
+    is_wrong = np.array([name[6] != name[-5] for name in issues.id])
+    flagged = issues.is_label_issue.to_numpy()
+    assert (is_wrong & flagged).sum() / is_wrong.sum() > 0.9
+    refused = run(*words, "--epochs", "3", "--overwrite")
+    assert refused.exit_code == 2
+    assert "'epochs' parameter must be left out where an encoder makes the features" in refused.stderr

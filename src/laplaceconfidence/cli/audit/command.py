@@ -20,6 +20,8 @@ from laplaceconfidence.cli.options import (
     RESULT,
     SKIP_BAD,
     TEST_DATA,
+    Encoders,
+    EncoderSettings,
     Features,
     Id,
     ImagePath,
@@ -27,6 +29,7 @@ from laplaceconfidence.cli.options import (
     Label,
     Labels,
     MissingLabel,
+    NoCache,
     Source,
     Split,
     Text,
@@ -42,8 +45,17 @@ from laplaceconfidence.cli.options import (
 EXAMPLES = """
 [bold]Examples[/bold]
 
+Texts with a label, in a table; nothing is downloaded:
+[cyan]laplaceconfidence audit reviews.csv --label mood --text review[/cyan]
+
+The same with a sentence encoder:
+[cyan]laplaceconfidence audit reviews.csv --label mood --text review --encoder hf:NAME[/cyan]
+
 A table with a label column and embeddings in the columns emb_0, emb_1, ...:
 [cyan]laplaceconfidence audit reviews.parquet --label mood --features 'emb_*' --text review[/cyan]
+
+A table of numbers, dates, categories and texts:
+[cyan]laplaceconfidence audit customers.csv --label churned --features 'age,income,city,since'[/cyan]
 
 Arrays under the keys 'features' and 'labels', reduced to 64 principal components first:
 [cyan]laplaceconfidence audit embeddings.npz --n-components 64[/cyan]
@@ -78,6 +90,9 @@ def audit(
     id: Id = None,
     text: Text = None,
     path: ImagePath = None,
+    encoder: Encoders = None,
+    encoder_set: EncoderSettings = None,
+    no_cache: NoCache = False,
     true_label: TrueLabel = None,
     missing_label: MissingLabel = None,
     split: Split = None,
@@ -339,6 +354,11 @@ def audit(
     the folder, or uses its decisions or its verified sample, does not learn them again. This needs torch: pip
     install 'laplaceconfidence\\[train]'.
 
+    Texts without features become TF-IDF vectors of words and pairs of words, and of characters where texts
+    share few words, reduced by a truncated SVD. With --encoder, any pretrained model turns texts or images
+    into features; models are read from the disk, or downloaded if they are not there, and no code of theirs
+    is run.
+
     Verified labels: --sample-for-review draws labels at random. Write the right label of each into the column
     verified_label, even where the given one is right, leave it empty only where you are not sure, and audit
     again with --audited. Or decide on the same labels in the browser, and audit again with --decisions. Both
@@ -382,6 +402,9 @@ def audit(
             settings={name: value for name, value in settings.items() if value is not None},
             seed=seed,
             n_jobs=n_jobs,
+            encoders=tuple(encoder or ()),
+            encoder_settings=tuple(encoder_set or ()),
+            no_cache=no_cache,
             image_options=ImageOptions(network, epochs, device, image_size, skip_bad),
             image_issues=image_issues,
             threshold=threshold,

@@ -10,12 +10,20 @@ from laplaceconfidence.auditing.issues import audit as find_issues
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.verified import draw_for_review
 from laplaceconfidence.cli.audit.gate import Gate
-from laplaceconfidence.cli.audit.summary import show_next_steps, show_reused, show_skipped, show_summary
+from laplaceconfidence.cli.audit.summary import (
+    show_encoders,
+    show_next_steps,
+    show_reused,
+    show_skipped,
+    show_summary,
+)
 from laplaceconfidence.cli.audit.verified import check_can_learn, verified_labels
 from laplaceconfidence.cli.progress import showing_progress
 from laplaceconfidence.cli.sources import (
+    EncoderRequest,
     ImageFeatures,
     ImageOptions,
+    encoded_features,
     learn_features,
     needs_learned_features,
     stem_of,
@@ -25,9 +33,9 @@ from laplaceconfidence.data.array_files import load_array, open_archive
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.data.source_paths import full_path, with_full_paths
+from laplaceconfidence.encoders.encoding import needs_encoding
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 from laplaceconfidence.records import write_audit
-from laplaceconfidence.records.learned_features import LEARNED_BY
 from laplaceconfidence.records.run_folder import reserved_place
 from laplaceconfidence.stages import StageTimer, observing, stage
 from laplaceconfidence.validation import must_be
@@ -51,6 +59,9 @@ class AuditRequest:
     settings: dict[str, Any]  # of the estimator
     seed: int
     n_jobs: int | None
+    encoders: tuple[str, ...]
+    encoder_settings: tuple[str, ...]  # "key=value"
+    no_cache: bool
     image_options: ImageOptions
     image_issues: bool | None
     threshold: float | None
@@ -74,6 +85,14 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
     gate = Gate.of(request.fail_if, request.baseline, has_test=request.test is not None)
     request = _with_image_size(request)
     replacing = {"overwrite": request.overwrite, "discard_decisions": request.discard_decisions}
+    wanted = EncoderRequest(
+        request.encoders,
+        request.encoder_settings,
+        request.image_options,
+        request.n_jobs,
+        uses_cache=not request.no_cache,
+    )
+    wanted.check(request.read_options)
     with reserved_place(folder, **replacing), showing_progress():
         with stage("reading"):
             dataset = read_dataset(request.source, **request.read_options)
@@ -84,7 +103,14 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
                 dataset, request.audited, request.decisions, id_column=request.read_options.get("id")
             )
         learned, timer = ImageFeatures(dataset), StageTimer()
-        if request.pred_probs is None and request.knn_graph is None and needs_learned_features(dataset):
+        has_other_evidence = request.pred_probs is not None or request.knn_graph is not None
+        if wanted.is_given or (needs_encoding(dataset) and not has_other_evidence):
+            wanted.refuse_network_options()
+            with observing(timer), stage(LEARNING):
+                learned, test = encoded_features(dataset, test, wanted)
+        elif wanted.settings:
+            raise must_be("encoder_set", "left out where no encoder makes the features", wanted.settings[0])
+        elif not has_other_evidence and needs_learned_features(dataset):
             earlier = [
                 folder,
                 *([request.decisions] if request.decisions and request.decisions.is_dir() else []),
@@ -123,15 +149,14 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             run = write_audit(
                 result,
                 folder,
-                source=_described(request)
-                | verified.described
-                | ({LEARNED_BY: learned.described} if learned.described else {}),
+                source=_described(request) | verified.described | learned.recorded,
                 warnings=tuple(warnings),
                 **replacing,
                 review_sample=sample,
                 keep_features=bool(learned.described),
             )
     show_reused(learned.reused_from)
+    show_encoders(learned)
     show_skipped(learned.skipped)
     used = None if known is None else verified.effect(known, learned.dataset, result.estimator)
     command = command_words(request)
@@ -200,6 +225,9 @@ def command_words(request: AuditRequest) -> tuple[str, ...]:
         ("estimator", request.estimator),
         *request.settings.items(),
         ("seed", request.seed or None),
+        *(("encoder", encoder) for encoder in request.encoders),
+        *(("encoder_set", setting) for setting in request.encoder_settings),
+        ("no_cache", request.no_cache),
         *asdict(request.image_options).items(),
         ("image_issues", request.image_issues),
         ("threshold", request.threshold),

@@ -15,7 +15,7 @@ from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.statement import VERIFIED_LABELS, AuditStatement
 from laplaceconfidence.auditing.verified_tables import VERIFIED_LABEL
 from laplaceconfidence.cli.console import notices, one_line, output, plain_table, shown
-from laplaceconfidence.cli.sources import features_line
+from laplaceconfidence.cli.sources import ImageFeatures, features_line
 from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
 from laplaceconfidence.data.identity import is_digest
 from laplaceconfidence.data.image_files import BadImage
@@ -106,6 +106,17 @@ def show_reused(folder: Path | None) -> None:
     """Say that the features of an earlier audit were used again."""
     if folder is not None:
         text = f"Features not learned again: those in {folder} are of the same data and settings."
+        notices().print(Text(text), soft_wrap=True)
+
+
+def show_encoders(found: ImageFeatures) -> None:
+    """Say that a pretrained network would describe images better than one that these labels trained."""
+    if found.described:
+        text = (
+            "The features were learned from these labels alone. Those of a pretrained network usually tell "
+            "far more: --encoder timm:NAME, hf:NAME, torchvision:NAME or a model.onnx, for example after "
+            "pip install 'laplaceconfidence[timm]'."
+        )
         notices().print(Text(text), soft_wrap=True)
 
 

@@ -133,7 +133,7 @@ def verified_labels(
 def _choices(dataset: NoisyDataset, path: Path) -> Verified:
     """The labels that people chose in Label Studio; they looked at suspects, so none was drawn at random."""
     found = read_label_studio(path, dataset)
-    _tell_left_out(found, "decision", f" in {path}")
+    tell_left_out(found, "decision", f" in {path}")
     described = {
         "decisions": str(path.absolute()),
         "n_decisions": len(found.labels),

@@ -18,6 +18,8 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import decode_images, has_image_files
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.data.source_paths import full_path, with_full_paths
+from laplaceconfidence.encoders.cache import FeatureCache
+from laplaceconfidence.encoders.encoding import encode_dataset, needs_encoding
 from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import must_be
 
@@ -41,6 +43,8 @@ def data_of_estimators(request: BenchRequest) -> BenchData:
         dataset = read_dataset(request.source, **request.read_options)
     if "features" in request.read_options:
         dataset = replace(dataset, images=None, sources=None, source_kind=None)
+    if needs_encoding(dataset):
+        dataset, _ = encode_dataset(dataset, n_jobs=request.n_jobs, cache=FeatureCache.of_user())
     skipped = 0
     if needs_learned_features(dataset) and has_image_files(dataset):
         dataset, bad = decode_images(

@@ -35,6 +35,9 @@ Photos anywhere below a folder, with the model of a training run:
 A table with the columns that the model was trained on, as a spreadsheet can open it:
 [cyan]laplaceconfidence predict photos-run patients.csv -o predictions.csv[/cyan]
 
+Texts, with a model that was trained on texts:
+[cyan]laplaceconfidence predict reviews-run new.csv --text review -o moods.csv[/cyan]
+
 Photos in one subfolder per class: also print how good the predictions are:
 [cyan]laplaceconfidence predict photos-run verified-photos/ --evaluate[/cyan]
 
@@ -56,8 +59,8 @@ def predict(
             metavar="SOURCE",
             help="The samples: an image, a folder with images anywhere below it, a .npy or .npz file of "
             "images or features, or a .csv, .tsv (also .gz) or .parquet table with the columns that the "
-            "model was trained on or with paths of images. Labels are not needed. The other sources of the "
-            "train command can be used, too.",
+            "model was trained on, with texts or with paths of images. Labels are not needed. The other "
+            "sources of the train command can be used, too.",
         ),
     ],
     out: Annotated[
@@ -107,6 +110,14 @@ def predict(
     ] = None,
     images: Images = None,
     id: Id = None,
+    text: Annotated[
+        str | None,
+        word(
+            DATA,
+            "Column of texts, for a model that was trained on texts. Default: text or texts.",
+            metavar="NAME",
+        ),
+    ] = None,
     path: ImagePath = None,
     split: Split = None,
     network: Annotated[
@@ -115,6 +126,15 @@ def predict(
             MACHINE,
             "The network of a model whose network is your own, as package.module:factory. It is imported, "
             "which runs its code; what the folder of the model states is never imported by itself.",
+            metavar="NAME",
+        ),
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        word(
+            MACHINE,
+            "The encoder of a model that was trained with a function of your own, as "
+            "package.module:function. It is imported, which runs its code.",
             metavar="NAME",
         ),
     ] = None,
@@ -152,6 +172,7 @@ def predict(
                     features=features,
                     images=images,
                     id=id,
+                    text=text,
                     path=path,
                     split=split,
                 ),
@@ -159,6 +180,7 @@ def predict(
                 overwrite=overwrite,
                 evaluate=evaluate,
                 network=network,
+                encoder=encoder,
                 device=device,
                 batch_size=batch_size,
                 n_workers=workers,

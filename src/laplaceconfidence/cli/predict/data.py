@@ -22,6 +22,7 @@ from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.data.table_files import TABLE_SUFFIXES, open_table
 from laplaceconfidence.data.tables import TABLE_OPTIONS, SourceTable, dataset_of_table
 from laplaceconfidence.data.webvision import is_webvision_folder
+from laplaceconfidence.encoders.table_columns import ColumnsEncoder
 from laplaceconfidence.training.trained_model import TrainedModel
 from laplaceconfidence.validation import check_same_length, must_be
 
@@ -94,7 +95,8 @@ def _dataset(source: str, model: TrainedModel, options: ReadOptions) -> NoisyDat
         return dataset if options.features is None else replace(dataset, feature_columns=None)
     is_image = path.is_file() and path.suffix.lower() in IMAGE_SUFFIXES
     is_image_folder = path.is_dir() and not is_cifar_folder(path) and not is_webvision_folder(path)
-    if model.image_size is None and (is_image or is_image_folder):
+    takes_images = model.encoder is not None and "image" in model.encoder.takes
+    if model.image_size is None and not takes_images and (is_image or is_image_folder):
         rule = "features, which the model was trained on: a table, .npz or .npy file"
         raise must_be("source", rule, f"images ({source})")
     if is_image and evaluate:
@@ -107,7 +109,10 @@ def _dataset(source: str, model: TrainedModel, options: ReadOptions) -> NoisyDat
 
 def _with_columns(options: ReadOptions, model: TrainedModel, table: SourceTable) -> ReadOptions:
     """Options that name the columns that the model was trained on, unless others were named."""
-    columns = model.feature_columns
+    columns, keeps_cells = model.feature_columns, False
+    if isinstance(model.encoder, ColumnsEncoder):
+        columns, keeps_cells = model.encoder.columns, True
+        options = replace(options, keeps_cells=True)
     if columns is None or options.features is not None:
         return options
     if missing := [name for name in columns if name not in table.column_names]:
@@ -118,7 +123,7 @@ def _with_columns(options: ReadOptions, model: TrainedModel, table: SourceTable)
             f"{table.origin} without {listed}",
             Names(table.column_names, "columns", table.origin).listed(),
         )
-    return replace(options, features=list(columns))
+    return replace(options, features=list(columns), keeps_cells=keeps_cells)
 
 
 def _read_npy(path: Path, model: TrainedModel, options: ReadOptions, *, evaluate: bool) -> PredictionSource:

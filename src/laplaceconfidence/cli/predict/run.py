@@ -19,6 +19,7 @@ from laplaceconfidence.cli.sources import stem_of
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.data.image_files import BadImage
 from laplaceconfidence.data.labels import encodable
+from laplaceconfidence.encoders.torch_device import choose_device
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.files import replacing
 from laplaceconfidence.stages import stage
@@ -26,7 +27,6 @@ from laplaceconfidence.threads import available_cores
 from laplaceconfidence.training.evaluation import Evaluation, evaluate_predictions
 from laplaceconfidence.training.model_folder import read_model
 from laplaceconfidence.training.results import prediction_columns
-from laplaceconfidence.training.settings import choose_device
 from laplaceconfidence.validation import check_integer, must_be
 from laplaceconfidence.wording import counted
 
@@ -45,6 +45,7 @@ class PredictionRequest:
     overwrite: bool = False
     evaluate: bool = False
     network: str | None = None
+    encoder: str | None
     device: str = "auto"
     batch_size: int = 512
     n_workers: int | None = None
@@ -65,7 +66,12 @@ def run_prediction(request: PredictionRequest) -> None:
     """
     check_integer(request.batch_size, "batch_size", minimum=1)
     _check_free(request.file, overwrite=request.overwrite)
-    model, _ = read_model(request.model, network=request.network, device=choose_device(request.device))
+    model, _ = read_model(
+        request.model,
+        network=request.network,
+        encoder=request.encoder,
+        device=choose_device(request.device),
+    )
     with showing_progress():
         with stage("reading"):
             found = read_samples(

@@ -26,6 +26,8 @@ from laplaceconfidence.cli.options import (
     SETTINGS,
     SKIP_BAD,
     TRAINING_IMAGE_SIZE,
+    Encoders,
+    EncoderSettings,
     Features,
     Id,
     ImagePath,
@@ -33,9 +35,11 @@ from laplaceconfidence.cli.options import (
     Label,
     Labels,
     MissingLabel,
+    NoCache,
     Source,
     Split,
     TestShare,
+    TrainingText,
     TrueLabel,
     nonnegative,
     read_options,
@@ -56,6 +60,10 @@ To resume the run after Ctrl+C or a crash: run the same command again.
 
 Embeddings and labels of any kind, with a tenth set aside to measure the accuracy:
 [cyan]laplaceconfidence train embeddings.npz --test-share 0.1[/cyan]
+
+Texts of a table, or columns of any kind; predict then takes such tables, too:
+[cyan]laplaceconfidence train reviews.csv --label mood --text review --test-share 0.1[/cyan]
+[cyan]laplaceconfidence train customers.csv --label churned --features 'age,income,city'[/cyan]
 
 The paper's settings for CIFAR-10 with 50% noise, two of them changed:
 [cyan]laplaceconfidence train cifar10 --preset cifar10-sym50 --set noise.seed=1 --set method.warmup=10[/cyan]
@@ -142,7 +150,11 @@ def train(
     labels: Labels = None,
     images: Images = None,
     id: Id = None,
+    text: TrainingText = None,
     path: ImagePath = None,
+    encoder: Encoders = None,
+    encoder_set: EncoderSettings = None,
+    no_cache: NoCache = False,
     true_label: TrueLabel = None,
     missing_label: MissingLabel = None,
     split: Split = None,
@@ -267,11 +279,15 @@ def train(
                 labels=labels,
                 images=images,
                 id=id,
+                text=text,
                 path=path,
                 true_label=true_label,
                 missing_label=missing_label,
                 split=split,
             ),
+            encoders=tuple(encoder or ()),
+            encoder_settings=tuple(encoder_set or ()),
+            no_cache=no_cache,
             tests=tuple(test or ()),
             test_share=test_share,
             image_size=image_size,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from laplaceconfidence.cli.sources import EncoderRequest, encoded_features
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import BadImage, decode_images, has_image_files
 from laplaceconfidence.data.labels import MISSING
@@ -16,6 +17,8 @@ from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.data.readers import has_published_test, read_dataset
 from laplaceconfidence.data.shared_classes import with_classes_of
 from laplaceconfidence.data.webvision import is_webvision_folder, read_ilsvrc_validation
+from laplaceconfidence.encoders.encoding import needs_encoding
+from laplaceconfidence.encoders.torch_device import choose_device
 from laplaceconfidence.stages import stage
 from laplaceconfidence.training.automatic_settings import (
     automatic_image_size,
@@ -25,7 +28,7 @@ from laplaceconfidence.training.automatic_settings import (
 )
 from laplaceconfidence.training.preset_tables import NoiseSettings
 from laplaceconfidence.training.presets import parse_changes
-from laplaceconfidence.training.settings import choose_device
+from laplaceconfidence.training.raw_samples import encode_like_fit
 from laplaceconfidence.validation import must_be
 
 
@@ -35,6 +38,7 @@ class TrainingSource:
 
     source: str
     read_options: Mapping[str, Any]  # arguments of read_dataset, as far as they were given
+    encoder: EncoderRequest = field(default_factory=EncoderRequest)
     tests: Sequence[str] = ()
     test_share: float | None = None
     noise: NoiseSettings | None = None
@@ -53,8 +57,10 @@ class PreparedData:
     skipped: list[BadImage] = field(default_factory=list)
 
 
-def read_source(source: str, read_options: Mapping[str, Any]) -> NoisyDataset:
-    """The data set to train on: with features if they were named, else with images if there are any.
+def read_source(
+    source: str, read_options: Mapping[str, Any], encoder: EncoderRequest | None = None
+) -> NoisyDataset:
+    """The data set to train on: with features if they were named, else with images or texts if there are any.
 
     Parameters
     ----------
@@ -62,21 +68,25 @@ def read_source(source: str, read_options: Mapping[str, Any]) -> NoisyDataset:
         What the command was given.
     read_options : mapping of str to Any
         Arguments of ``read_dataset``.
+    encoder : EncoderRequest, optional
+        The encoder that was asked for. If one was named, texts or images are kept for it.
 
     Returns
     -------
     NoisyDataset
-        Image files are not decoded yet.
+        Image files are not decoded, and texts are not encoded yet.
     """
     dataset = read_dataset(source, **read_options)
     if "features" in read_options:
+        if "text" in read_options:
+            rule = "left out where --features are given, as a network is trained on one of them"
+            raise must_be("text", rule, read_options["text"])
         return replace(dataset, images=None, sources=None, source_kind=None)
-    if dataset.images is None and dataset.source_kind != "image" and dataset.features is None:
-        kind = "texts" if dataset.source_kind == "text" else "labels only"
-        advice = "Embed texts with any model and name the embeddings with --features."
-        if dataset.feature_advice is not None:
-            advice = f"{advice} {dataset.feature_advice}"
-        raise must_be("source", "data with images or features", f"one with {kind}", advice)
+    if (encoder is not None and encoder.is_given) or "text" in read_options:
+        return replace(dataset, features=None, feature_columns=None, feature_scaling=None)
+    if dataset.images is None and dataset.source_kind is None and dataset.features is None:
+        advice = dataset.feature_advice or ""
+        raise must_be("source", "data with images, texts or features", "one with labels only", advice)
     return dataset
 
 
@@ -87,6 +97,7 @@ def automatic_preset_for(
     image_size: int | None,
     settings: Mapping[str, Any],
     changes: Sequence[str],
+    is_encoded: bool = False,
 ) -> tuple[str, int | None]:
     """The preset and the image size where no preset was named, as ``RobustClassifier()`` chooses them.
 
@@ -102,6 +113,8 @@ def automatic_preset_for(
         Shared settings that were given as options, such as the network and the device.
     changes : sequence of str
         Changes of settings, which may state the image size, the network and the device, too.
+    is_encoded : bool, default=False
+        Whether an encoder turns images into features.
 
     Returns
     -------
@@ -115,6 +128,8 @@ def automatic_preset_for(
     tables = parse_changes(changes)
     stated = {**settings, **tables.get("training", {})}
     device = choose_device(stated.get("device", "auto"))
+    if is_encoded:
+        return automatic_preset((1,), device), image_size
     changed = tables.get("data", {}).get("image_size")
     if image_size is None and changed is None and "network" not in stated:
         image_size = automatic_image_size(dataset, device)
@@ -129,8 +144,8 @@ def _sample_shape(dataset: NoisyDataset, image_size: int | None) -> tuple[int, .
     if dataset.images is not None:
         return (dataset.images.shape[-1], *dataset.images.shape[1:3])
     if not has_image_files(dataset):
-        assert dataset.features is not None
-        return dataset.features.shape[1:]
+        # Texts and columns are not encoded yet: they become vectors, of whatever length.
+        return (1,) if dataset.features is None else dataset.features.shape[1:]
     if image_size is not None:
         return (3, image_size, image_size)
     return first_image_shape(dataset) or (3, 1, 1)  # if none can be decoded, decode_images reports it
@@ -156,6 +171,11 @@ def prepare(dataset: NoisyDataset, wanted: TrainingSource) -> PreparedData:
         noise = wanted.noise
         dataset = add_noise(dataset, noise.kind, noise.rate, random_state=noise.seed)
     dataset = replace(dataset, given=None)  # labels as class names from here on
+    if wanted.encoder.is_given or needs_encoding(dataset):
+        return _encoded(dataset, tests, wanted)
+    if wanted.encoder.settings:
+        rule = "left out where no encoder makes the features"
+        raise must_be("encoder_set", rule, wanted.encoder.settings[0])
     if not has_image_files(dataset):
         _refuse_image_options(dataset, wanted)
         return PreparedData(dataset, tests)
@@ -165,6 +185,22 @@ def prepare(dataset: NoisyDataset, wanted: TrainingSource) -> PreparedData:
             tests[name], bad = _decoded(test, wanted)
             skipped = skipped + bad
     return PreparedData(dataset, tests, skipped)
+
+
+def _encoded(dataset: NoisyDataset, tests: dict[str, NoisyDataset], wanted: TrainingSource) -> PreparedData:
+    """The data with features in place of texts, images or columns; the encoder learns from no test set."""
+    if not has_image_files(dataset):
+        _refuse_image_options(dataset, wanted)
+    elif wanted.image_size is not None:
+        raise must_be("image_size", "left out where an encoder makes the features", wanted.image_size)
+    options = replace(wanted.encoder.image_options, skip_bad=wanted.skip_bad or None)
+    encoder = replace(wanted.encoder, image_options=options)
+    found, _ = encoded_features(dataset, None, encoder, keep_fitted=True)
+    fitted = found.dataset.encoder
+    for name, test in tests.items():
+        tests[name] = encode_like_fit(test, fitted)
+    train = replace(found.dataset, images=None, sources=None, source_kind=None, columns=None)
+    return PreparedData(train, tests, found.skipped)
 
 
 def _with_tests(
@@ -182,7 +218,7 @@ def _with_tests(
     ):
         of_test = {**wanted.read_options, "split": "test"}
         if not _has_separate_files(wanted):
-            tests = {"the published test set": read_source(wanted.source, of_test)}
+            tests = {"the published test set": read_source(wanted.source, of_test, wanted.encoder)}
     return dataset, {name: _verified(with_classes_of(test, dataset)) for name, test in tests.items()}
 
 
@@ -207,7 +243,7 @@ def _read_test(test: str, dataset: NoisyDataset, wanted: TrainingSource) -> Nois
     of_test = {name: value for name, value in wanted.read_options.items() if name != "split"}
     if has_published_test(test):
         of_test["split"] = "test"
-    return read_source(test, of_test)
+    return read_source(test, of_test, wanted.encoder)
 
 
 def _has_separate_files(wanted: TrainingSource) -> bool:

@@ -14,7 +14,13 @@ import numpy as np
 from laplaceconfidence.auditing.verified_tables import VerifiedTable, read_verified
 from laplaceconfidence.cli.audit.verified import tell_left_out
 from laplaceconfidence.cli.console import notices
-from laplaceconfidence.cli.sources import features_line, stem_of, with_image_size
+from laplaceconfidence.cli.sources import (
+    EncoderRequest,
+    ImageOptions,
+    features_line,
+    stem_of,
+    with_image_size,
+)
 from laplaceconfidence.cli.train.data import (
     PreparedData,
     TrainingSource,
@@ -28,6 +34,7 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import has_image_files
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.source_paths import full_path, with_full_paths
+from laplaceconfidence.encoders.registry import PRETRAINED
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.files import replacing, write_json
 from laplaceconfidence.folder_lock import FolderLock
@@ -57,6 +64,9 @@ class TrainingRequest:
     audited: Path | None = None  # a table of verified labels
     settings: Mapping[str, Any] = field(default_factory=dict)  # shared settings that have their own options
     read_options: Mapping[str, Any] = field(default_factory=dict)
+    encoders: tuple[str, ...] = ()
+    encoder_settings: tuple[str, ...] = ()  # "key=value"
+    no_cache: bool = False
     tests: tuple[str, ...] = ()
     test_share: float | None = None
     image_size: int | None = None
@@ -71,6 +81,18 @@ class TrainingRequest:
     def folder(self) -> Path:
         """The folder of the run."""
         return self.out or Path(f"laplaceconfidence-train-{stem_of(self.source)}")
+
+    @property
+    def encoder(self) -> EncoderRequest:
+        """The encoder that was asked for; a pretrained one runs where the networks are trained."""
+        is_pretrained = bool(self.encoders) and self.encoders[0].partition(":")[0] in PRETRAINED
+        return EncoderRequest(
+            self.encoders,
+            self.encoder_settings,
+            ImageOptions(device=self.settings.get("device") if is_pretrained else None),
+            self.settings.get("n_jobs"),
+            uses_cache=not self.no_cache,
+        )
 
     def load_preset(self, name: str) -> Preset:
         """The preset of that name with all changes that the command asks for."""
@@ -89,6 +111,7 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
     """
     folder, name = request.folder, request.preset
     preset = None if name is None else request.load_preset(name)  # fails before anything is read
+    request.encoder.check(request.read_options)
     team = join_team()
     try:
         is_resumed = team.is_first and check_run_folder(
@@ -100,7 +123,7 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
                     request.source, request.read_options, request.image_size
                 )
                 request = replace(request, read_options=options, image_size=image_size)
-                dataset = read_source(request.source, request.read_options)
+                dataset = read_source(request.source, request.read_options, request.encoder)
             if preset is None or name is None:
                 name, image_size = automatic_preset_for(
                     request.source,
@@ -108,6 +131,7 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
                     image_size=request.image_size,
                     settings=request.settings,
                     changes=request.changes,
+                    is_encoded=request.encoder.is_given,
                 )
                 request = replace(request, image_size=image_size)
                 preset = request.load_preset(name)
@@ -206,6 +230,7 @@ class _Run:
                 "source": full_path(request.source),
                 "options": with_full_paths(request.read_options),
                 "feature_columns": None if self.trains_on_images else self.data.train.feature_columns,
+                "encoder": None if self.data.train.encoding is None else dict(self.data.train.encoding),
                 "preset": self.preset_name,
                 "preset_settings": self.preset.model_dump(mode="json", exclude_none=True),
                 "audited": None if request.audited is None else full_path(str(request.audited)),
@@ -259,6 +284,7 @@ def _wanted(request: TrainingRequest, preset: Preset) -> TrainingSource:
     return TrainingSource(
         source=request.source,
         read_options=request.read_options,
+        encoder=request.encoder,
         tests=request.tests,
         test_share=request.test_share if has_test else preset.data.test_share,
         noise=preset.noise,

@@ -19,7 +19,7 @@ from laplaceconfidence.confidence.annotators.labels import CodedLabels
 from laplaceconfidence.confidence.annotators.model import AnnotatorModel, fit_annotators
 from laplaceconfidence.confidence.held_out_folds import HeldOutFolds, make_held_out_folds
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool, PooledRows, fit_weights
-from laplaceconfidence.confidence.noise_aware.probes import fit_probe
+from laplaceconfidence.confidence.noise_aware.probes import fit_probes
 from laplaceconfidence.confidence.noise_aware.propagation import propagate_targets
 from laplaceconfidence.confidence.noise_aware.round_selection import log_probabilities
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
@@ -173,7 +173,7 @@ def _evidence(views: FeatureViews, soft: FloatArray, n_classes: int) -> list[Flo
     found = []
     if views.coordinates is not None:
         visible = (soft.sum(axis=2) > 0).astype(np.float32)
-        probe = fit_probe(
+        probes = fit_probes(
             views.coordinates,
             soft,
             visible,
@@ -181,7 +181,7 @@ def _evidence(views: FeatureViews, soft: FloatArray, n_classes: int) -> list[Flo
             l2=SETTINGS.probe.later_l2,
             n_jobs=views.propagate.n_jobs,
         )
-        found.append(probe.logits(views.coordinates))
+        found = [probe.logits(views.coordinates) for probe in probes]
     return found + [propagate_targets(graph, soft, views.propagate) for graph in views.normalized]
 
 

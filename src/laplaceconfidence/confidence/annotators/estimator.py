@@ -130,7 +130,7 @@ class AnnotatorConfidence(NoiseAwareConfidence):
                 probabilities,
                 coded,
                 verified,
-                n_rounds=self._round_count(),
+                n_rounds=self._round_count(coded.n_samples),
                 n_folds=self.n_folds,
                 rng=rng,
             )
@@ -275,11 +275,11 @@ class AnnotatorConfidence(NoiseAwareConfidence):
         self, views: FeatureViews, consensus: Consensus, *, with_pred_probs: bool
     ) -> Predictor:
         model = None
-        if views.coordinates is not None and views.whitening is not None and views.graphs is not None:
+        if views.coordinates is not None and views.axes is not None and views.graphs is not None:
             codes = self.label_distributions_.argmax(axis=1)
             model = NewSampleModel(
                 views.coordinates,
-                views.whitening,
+                views.axes,
                 views.graphs,
                 codes,
                 self.label_distributions_,

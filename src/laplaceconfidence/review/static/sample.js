@@ -24,7 +24,7 @@ export function showSample(answer, actions) {
   const words = sample.text !== null;
   const box = element("div", { class: `card sample${words ? " text" : ""}`, "data-row": sample.row },
     words ? longText(sample) : look(sample, "large"),
-    element("div", {}, where(answer), question(sample), classes(sample, decide), buttons(sample, decide, chooseOther), verdict(sample)));
+    element("div", {}, where(answer), question(sample), classes(sample, decide), tellingWords(sample), buttons(sample, decide, chooseOther), verdict(sample)));
   stage.replaceChildren(box, ...neighbors(sample, open));
 }
 
@@ -78,6 +78,13 @@ function buttons(sample, decide, chooseOther) {
     button("unsure", "U", "Unsure", () => decide("unsure")),
     button("none", "N", "No class fits", () => decide("none")),
     isOutlier ? button("drop", "D", "Drop it", () => decide("drop")) : null);
+}
+
+function tellingWords(sample) {
+  const line = (words, name, kind) => words.length > 0 && element("p", { class: "telling" },
+    "Words for ", element("span", { class: kind, dir: "auto" }, label(name)), ": ", element("span", { dir: "auto" }, words.join(", ")));
+  const lines = [line(sample.words.suggested, sample.suggested, "suggested"), line(sample.words.given, sample.given, "given")].filter(Boolean);
+  return lines.length ? element("div", { class: "words-for" }, ...lines) : null;
 }
 
 function verdict(sample) {

@@ -1,0 +1,1 @@
+"""Encoders: raw texts, images and columns of tables become feature vectors."""

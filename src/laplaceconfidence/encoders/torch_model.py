@@ -1,0 +1,307 @@
+"""What encoders that are networks of torch share: device, precision, batches, and loading without code.
+
+Weights come from the disk if they are there, and are downloaded only if not. Code that comes with a model is
+never run, and pickled weights are not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import urllib.error
+import urllib.request
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+
+from laplaceconfidence.arrays import FloatArray
+from laplaceconfidence.encoders.batches import encode_in_batches
+from laplaceconfidence.encoders.samples import RawSamples, SampleKind
+from laplaceconfidence.exceptions import DownloadError, InvalidInputError, MissingDependencyError
+from laplaceconfidence.stages import stage
+from laplaceconfidence.validation import check_integer, must_be
+
+Loaded = TypeVar("Loaded")
+_SECONDS_TO_REACH = 5
+
+
+@dataclass(slots=True, eq=False)
+class TorchEncoder:
+    """A pretrained network; subclasses load it and run it on lists of texts or images.
+
+    Parameters
+    ----------
+    name : str
+        The encoder with the model, such as "hf:NAME".
+    device : str, default="auto"
+        "auto" takes a GPU if there is one.
+    half : {"auto", True, False}, default="auto"
+        Whether forward passes are in bfloat16, which has the range of float32; "auto" does so on GPUs that
+        have instructions for it.
+    batch_size : int, default=64
+        Samples per forward pass; halved where the memory is not enough.
+    """
+
+    packages: ClassVar[tuple[str, ...]] = ()  # that the encoder needs, as they are imported
+    distributions: ClassVar[tuple[str, ...]] = ()  # whose versions are recorded
+    extra: ClassVar[str] = ""  # of this package, that installs them
+    learns: ClassVar[bool] = False
+    is_cached: ClassVar[bool] = True
+
+    name: str
+    device: str = "auto"
+    half: Literal["auto"] | bool = "auto"
+    batch_size: int = 64
+    takes: tuple[SampleKind, ...] = field(default=("text", "image"), init=False)
+    _network: Any = field(default=None, init=False, repr=False)
+    _device: Any = field(default=None, init=False, repr=False)
+    _digest: str = field(default="", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_integer(self.batch_size, "batch_size", minimum=1)
+        if self.half not in ("auto", True, False):
+            raise must_be("half", "'auto', true or false", self.half)
+        needed = ("torch", *self.packages)
+        if missing := [package for package in needed if find_spec(package) is None]:
+            raise MissingDependencyError(
+                f"The encoder {self.name} needs {' and '.join(missing)}, not installed: "
+                f"pip install 'laplaceconfidence[{self.extra}]'"
+            )
+        from laplaceconfidence.encoders.torch_device import choose_device
+
+        self._device = choose_device(self.device)
+        with stage("loading the encoder"):
+            try:
+                for package in self.packages:
+                    import_module(package)
+                network = self.load()
+            except (ImportError, RuntimeError) as error:
+                if isinstance(error, RuntimeError) and "torchvision::" not in str(error):
+                    raise
+                # torchvision fails with a RuntimeError where it was built for another version of torch.
+                raise MissingDependencyError(
+                    f"The encoder {self.name} needs packages of which one fails to import ({error}). "
+                    f"Install versions that fit together: pip install 'laplaceconfidence[{self.extra}]'"
+                ) from error
+            self._network = network.eval().requires_grad_(False).to(self._device)
+        self._digest = weights_digest(self._network)
+
+    @property
+    def model(self) -> str:
+        """str: the name of the model or the folder that holds it."""
+        return self.name.partition(":")[2]
+
+    @abstractmethod
+    def load(self) -> Any:
+        """Return the network, and keep what turns samples into its inputs; also set ``takes``."""
+
+    @abstractmethod
+    def forward(self, samples: list[Any]) -> Any:
+        """Return the features of texts or images, a tensor of shape (n, d)."""
+
+    def fit_transform(self, samples: RawSamples) -> FloatArray:
+        return self.transform(samples)
+
+    def transform(self, samples: RawSamples) -> FloatArray:
+        if samples.kind == "image":
+            return self._encoded(samples.pictures, len(samples))
+        # Texts of similar length together: less padding. The longest come first, so that a batch that is too
+        # large for the memory is found at once.
+        texts = np.array(samples.texts(), dtype=object)
+        order = np.argsort([-len(text) for text in texts], kind="stable")
+        found = self._encoded(lambda rows: texts[order[rows]].tolist(), len(samples))
+        features = np.empty_like(found)
+        features[order] = found
+        return features
+
+    def summary(self) -> str:
+        return f"the encoder {self.name}"
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "weights_sha256": self._digest,
+            "precision": "bfloat16" if self._is_half() else "float32",
+            "settings": self.settings(),
+            "versions": {name: _version(name) for name in ("torch", *self.distributions)},
+        }
+
+    def settings(self) -> dict[str, Any]:
+        """Return further settings that the features depend on."""
+        return {}
+
+    def _encoded(self, take: Callable[[slice], list[Any]], n: int) -> FloatArray:
+        import torch
+
+        def encode(rows: slice) -> Any:
+            with torch.inference_mode(), self._precision():
+                return self.forward(take(rows)).float()
+
+        return encode_in_batches(encode, n, self.batch_size, self.name)
+
+    def _is_half(self) -> bool:
+        import torch
+
+        if self.half == "auto":
+            return bool(self._device.type == "cuda" and torch.cuda.is_bf16_supported())
+        return self.half
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        import torch
+
+        if not self._is_half():
+            return nullcontext()
+        return torch.autocast(self._device.type, dtype=torch.bfloat16)
+
+
+def weights_digest(network: Any) -> str:
+    """Hash the parameters and buffers of a network.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        The network.
+
+    Returns
+    -------
+    str
+        Hexadecimal.
+    """
+    import torch
+
+    digest = hashlib.sha256()
+    for name, value in sorted(network.state_dict().items()):
+        if isinstance(value, torch.Tensor):
+            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+            flat = value.detach().cpu().contiguous().reshape(-1)
+            if flat.numel():
+                digest.update(flat.view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def from_disk_or_hub(load: Callable[[], Loaded], encoder: str, model: str) -> Loaded:
+    """Call a function that loads from the Hugging Face hub: from the disk first, from the network if needed.
+
+    Parameters
+    ----------
+    load : callable
+        Loads the model.
+    encoder, model : str
+        Names of the encoder and of its model in error messages.
+
+    Returns
+    -------
+    object
+        What ``load`` returned.
+    """
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    try:
+        constants.HF_HUB_OFFLINE = True
+        try:
+            return load()
+        except (OSError, ValueError, RuntimeError) as error:
+            first = error
+        if model.startswith(("/", ".", "~")) and not Path(model).is_dir():
+            raise must_be("encoder", "a name of a model or an existing folder", encoder) from first
+        if Path(model).is_dir():
+            raise InvalidInputError(
+                f"The encoder {encoder} cannot be loaded from {model}: {first}"
+            ) from first
+        if before or not is_reachable(constants.ENDPOINT):
+            why = "HF_HUB_OFFLINE is set" if before else f"{constants.ENDPOINT} cannot be reached"
+            raise DownloadError(
+                f"The model {model!r} of the encoder {encoder} is not on this machine, and {why}. Copy the "
+                "folder of the model here and name the folder, or run the command once where there is a "
+                f"network. (Loading from the disk failed with: {_brief(first)})"
+            ) from first
+        constants.HF_HUB_OFFLINE = before
+        try:
+            with stage("downloading"):
+                return load()
+        except (OSError, ValueError, RuntimeError) as error:
+            raise DownloadError(f"The encoder {encoder} cannot be loaded: {_brief(error)}") from error
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+def last_layer_removed(network: Any) -> Any:
+    """Replace the last linear layer of a network, its classifier, by the identity.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        The network.
+
+    Returns
+    -------
+    torch.nn.Module
+        The same network.
+    """
+    from torch import nn
+
+    linear = [name for name, module in network.named_modules() if isinstance(module, nn.Linear)]
+    if linear:
+        parent, _, last = linear[-1].rpartition(".")
+        setattr(network.get_submodule(parent), last, nn.Identity())
+    return network
+
+
+def stacked(tensors: Sequence[Any], device: Any) -> Any:
+    """Stack the tensors of images on a device.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        Of one shape.
+    device : torch.device
+        Where they are put.
+
+    Returns
+    -------
+    Tensor
+    """
+    import torch
+
+    return torch.stack(list(tensors)).to(device)
+
+
+def is_reachable(address: str) -> bool:
+    """Return whether a server answers within a few seconds.
+
+    Parameters
+    ----------
+    address : str
+        A URL.
+
+    Returns
+    -------
+    bool
+    """
+    try:
+        with urllib.request.urlopen(address, timeout=_SECONDS_TO_REACH):
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except (OSError, ValueError):
+        return False
+
+
+def _brief(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "unknown"

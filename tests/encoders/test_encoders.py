@@ -1,0 +1,242 @@
+"""Encoders by name: functions, ONNX files and pretrained networks."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from laplaceconfidence import NoisyDataset
+from laplaceconfidence.encoders.batches import encode_in_batches
+from laplaceconfidence.encoders.encoding import encode_dataset
+from laplaceconfidence.encoders.registry import make_encoder, parse_settings
+from laplaceconfidence.encoders.samples import RawSamples
+from laplaceconfidence.exceptions import DataFormatError, InvalidInputError, MissingDependencyError
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (10, 8, 8, 3), dtype=np.uint8)
+
+
+def write_function(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    (folder / "own_encoder.py").write_text(f"import numpy as np\n\n\ndef encode(samples):\n    {body}\n")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "own_encoder", raising=False)
+    return "own_encoder:encode"
+
+
+def test_a_function_gets_texts_or_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "return [[len(one) if isinstance(one, str) else np.asarray(one).sum(), 1] for one in samples]"
+    encoder = make_encoder(write_function(tmp_path, body, monkeypatch), {"batch_size": 3})
+    of_texts = encoder.fit_transform(RawSamples.of_texts(["a", "bb", "ccc", "dddd"]))
+    assert of_texts.tolist() == [[1, 1], [2, 1], [3, 1], [4, 1]]
+    of_images = encoder.transform(RawSamples("image", IMAGES))
+    assert np.array_equal(of_images[:, 0], IMAGES.reshape(10, -1).sum(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return np.full((len(samples), 2), np.nan)", "finite numbers: 4 of 4 rows"),
+        ("return np.ones((len(samples) + 1, 2))", "5 rows for 4 samples"),
+        ("return np.ones(len(samples))", "matrix of numbers"),
+        ("return [['a']] * len(samples)", "matrix of numbers"),
+        ("return np.ones((len(samples), len(samples[0])))", "rows of one length"),
+    ],
+)
+def test_what_a_function_returns_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: str
+) -> None:
+    size = 1 if "one length" in message else 4
+    encoder = make_encoder(write_function(tmp_path, body, monkeypatch), {"batch_size": size})
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
+        encoder.fit_transform(RawSamples.of_texts(["a", "bb", "ccc", "dddd"]))
+
+
+def test_batches_are_halved_where_the_memory_is_not_enough() -> None:
+    sizes = []
+
+    def encode(rows: slice) -> Any:
+        sizes.append(rows.stop - rows.start)
+        if sizes[-1] > 3:
+            raise RuntimeError("CUDA out of memory. Tried to allocate")
+        return np.arange(rows.start, rows.stop)[:, None]
+
+    assert encode_in_batches(encode, 7, 8, "x").ravel().tolist() == list(range(7))
+    assert sizes == [7, 4, 2, 2, 2, 1]
+
+    def never(rows: slice) -> Any:
+        raise MemoryError
+
+    with pytest.raises(InvalidInputError, match="one sample at a time"):
+        encode_in_batches(never, 7, 8, "x")
+
+    def broken(rows: slice) -> Any:
+        raise RuntimeError("shapes do not match")
+
+    with pytest.raises(RuntimeError, match="shapes"):
+        encode_in_batches(broken, 7, 8, "x")
+
+
+@pytest.mark.parametrize(
+    "spec", ["nothing", "hf:", "no.such.module:encode", "json:no_such_function", "missing.onnx", "a b:c"]
+)
+def test_unknown_encoders_are_refused(spec: str) -> None:
+    with pytest.raises(InvalidInputError, match="'encoder'"):
+        make_encoder(spec)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "package", "extra"),
+    [
+        ("hf", "transformers", "hf"),
+        ("sentence-transformers", "sentence_transformers", "sentence-transformers"),
+        ("timm", "timm", "timm"),
+        ("torchvision", "torchvision", "torchvision"),
+        ("open_clip", "open_clip", "open-clip"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(
+    prefix: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import importlib.util
+
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        "laplaceconfidence.encoders.torch_model.find_spec",
+        lambda name: None if name == package else find_spec(name),
+    )
+    with pytest.raises(MissingDependencyError, match=rf"{package}.*laplaceconfidence\[{extra}\]"):
+        make_encoder(f"{prefix}:some-model")
+
+
+def test_settings_are_parsed_and_unknown_ones_refused() -> None:
+    texts = ["size=224", "mean=0.5,0.25,1", "half=false", "pooling=cls", "rate=1e-3"]
+    assert parse_settings(texts) == {
+        "size": 224,
+        "mean": (0.5, 0.25, 1),
+        "half": False,
+        "pooling": "cls",
+        "rate": 0.001,
+    }
+    with pytest.raises(InvalidInputError, match="KEY=VALUE"):
+        parse_settings(["size"])
+    with pytest.raises(InvalidInputError, match="'n_components'"):
+        make_encoder("tfidf", {"components": 3})
+    with pytest.raises(InvalidInputError, match="runs on the CPU"):
+        make_encoder("tfidf", device="cuda")
+
+
+def test_the_encoder_must_suit_the_samples() -> None:
+    data = NoisyDataset.from_arrays([0, 1] * 5, images=IMAGES)
+    with pytest.raises(InvalidInputError, match="one that takes images"):
+        encode_dataset(data, make_encoder("tfidf"))
+    with pytest.raises(InvalidInputError, match="data with texts"):
+        encode_dataset(NoisyDataset.from_arrays([0, 1] * 5), make_encoder("tfidf"))
+
+
+def write_onnx(path: Path, side: int | str = "side", *, metadata: dict[str, str] | None = None) -> Path:
+    """A network that returns the mean of every channel."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [
+        helper.make_node("GlobalAveragePool", ["pixels"], ["pooled"]),
+        helper.make_node("Flatten", ["pooled"], ["features"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "mean",
+        [helper.make_tensor_value_info("pixels", kind, ["n", 3, side, side])],
+        [helper.make_tensor_value_info("features", kind, ["n", 3])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    for key, value in (metadata or {}).items():
+        model.metadata_props.add(key=key, value=value)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_an_onnx_file_with_its_size_and_normalization(tmp_path: Path) -> None:
+    metadata = {"mean": "[0.5, 0.5, 0.25]", "std": "[0.5, 1, 2]"}
+    encoder = make_encoder(str(write_onnx(tmp_path / "mean.onnx", 8, metadata=metadata)))
+    features = encoder.fit_transform(RawSamples("image", IMAGES))
+    means = IMAGES.reshape(10, -1, 3).mean(axis=1) / 255
+    assert np.allclose(features, (means - [0.5, 0.5, 0.25]) / [0.5, 1, 2], atol=1e-5)
+
+
+def test_settings_take_the_place_of_what_an_onnx_file_states(tmp_path: Path) -> None:
+    path = str(write_onnx(tmp_path / "mean.onnx", metadata={"size": "4", "mean": "[9, 9, 9]"}))
+    settings = parse_settings(["size=8", "mean=0,0,0"])
+    encoder = make_encoder(path, settings)
+    means = IMAGES.reshape(10, -1, 3).mean(axis=1) / 255
+    assert np.allclose(encoder.transform(RawSamples("image", IMAGES)), means, atol=1e-5)
+    assert encoder.describe()["size"] == 8
+    assert make_encoder(path).describe()["size"] == 4
+    assert make_encoder(path).describe() != encoder.describe()
+
+
+def test_an_onnx_file_that_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="size=224"):
+        make_encoder(str(write_onnx(tmp_path / "any.onnx")))
+    with pytest.raises(InvalidInputError, match="three positive numbers"):
+        make_encoder(str(write_onnx(tmp_path / "any.onnx", 8)), {"std": (1, 1, 0)})
+    with pytest.raises(InvalidInputError, match="8, the size of the input"):
+        make_encoder(str(write_onnx(tmp_path / "any.onnx", 8)), {"size": 9})
+    (tmp_path / "damaged.onnx").write_bytes(b"not a model")
+    with pytest.raises(DataFormatError, match="cannot be read as an ONNX model"):
+        make_encoder(str(tmp_path / "damaged.onnx"))
+
+
+def small_bert(folder: Path) -> Path:
+    """A local folder with a tiny BERT and its tokenizer."""
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "card", "lost", "transfer", "my", "is"]
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(words))
+    tokenizer = transformers.BertTokenizerFast({word: code for code, word in enumerate(words)})
+    tokenizer.save_pretrained(folder)
+    config = transformers.BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=32,
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def test_a_local_folder_of_transformers(tmp_path: Path) -> None:
+    texts = ["my card is lost", "transfer", "my card is lost", "is " * 100]
+    folder = small_bert(tmp_path / "bert")
+    encoder = make_encoder(f"hf:{folder}", device="cpu")
+    features = encoder.fit_transform(RawSamples.of_texts(texts))
+    assert features.shape == (4, 16)
+    assert np.allclose(features[0], features[2], atol=1e-5)
+    alone = encoder.transform(RawSamples.of_texts(texts[:1]))
+    assert np.allclose(alone, features[:1], atol=1e-5)  # padding changes nothing
+    by_first_token = make_encoder(f"hf:{folder}", {"pooling": "cls"}, device="cpu")
+    assert not np.allclose(by_first_token.transform(RawSamples.of_texts(texts)), features, atol=1e-3)
+    assert by_first_token.describe() != encoder.describe()
+    with pytest.raises(InvalidInputError, match="one that takes images"):
+        encode_dataset(NoisyDataset.from_arrays([0, 1] * 5, images=IMAGES), encoder)
+
+
+def test_a_folder_without_a_model_or_with_pickled_weights(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidInputError, match="cannot be loaded from"):
+        make_encoder(f"hf:{tmp_path / 'empty'}")
+    folder = small_bert(tmp_path / "bert")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(InvalidInputError, match="cannot be loaded from"):
+        make_encoder(f"hf:{folder}")
+
+
+def test_a_model_that_is_nowhere_without_a_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    monkeypatch.setattr("laplaceconfidence.encoders.torch_model.is_reachable", lambda _: False)
+    with pytest.raises(OSError, match=r"is not on this machine, and .* cannot be reached"):
+        make_encoder("hf:nobody/no-such-model-anywhere")
