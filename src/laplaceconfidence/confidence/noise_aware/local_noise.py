@@ -282,7 +282,7 @@ def label_chances(pool: Pool, evidence: list[FloatArray], candidates: Candidates
     ndarray of shape (n, C)
     """
     precision = np.float64 if candidates is None else np.float32  # for many classes it is a large product
-    probabilities = pool.probabilities(evidence, candidates).astype(precision)
+    probabilities: FloatArray = pool.probabilities(evidence, candidates).astype(precision)
     wide = widen(probabilities, candidates, len(pool.transition))
     return np.asarray(wide @ pool.transition.astype(precision))
 

@@ -137,35 +137,35 @@ class Phase:
         Passes over the first stream of the plan.
     evidence : tuple of int, default=()
         Networks whose outputs on the whole training set are passed to ``plan``.
-    best_evidence : bool, default=False
-        Whether these are the outputs of the best round so far, by held-out labels, if any are held out.
     fresh : tuple of int, default=()
         Networks that get new random weights once the plan is made.
-    fresh_parts : tuple of str, default=()
-        Parts of these networks that get new weights: names of ``heads``, or "classifier", the layer that
-        takes the penultimate features. By default everything is new.
-    copies : tuple of WeightCopy, default=()
-        Weights that are copied after that, in this order.
     learning_rate : float, optional
         Replaces the learning rate of the schedule; 0 trains nothing.
-    relative_learning_rate : float, optional
-        Replaces it by this share of the highest learning rate of the run.
     cost : float, default=1
         Time of a pass relative to one of plain training: a forward pass without gradients is a third. The
         time that is left is estimated from it until such a phase was measured.
+    best_evidence : bool, default=False
+        Whether the evidence is that of the best round so far, by held-out labels, if any are held out.
+    fresh_parts : tuple of str, default=()
+        Parts of the ``fresh`` networks that get new weights: names of ``heads``, or "classifier", the layer
+        that takes the penultimate features. By default everything is new.
+    copies : tuple of WeightCopy, default=()
+        Weights that are copied after ``fresh`` ones were drawn, in this order.
+    relative_learning_rate : float, optional
+        Replaces the learning rate of the schedule by this share of the highest one of the run.
     """
 
     name: str
     trains: tuple[int, ...]
     passes: int = 1
     evidence: tuple[int, ...] = ()
-    best_evidence: bool = False
     fresh: tuple[int, ...] = ()
+    learning_rate: float | None = None
+    cost: float = field(default=1.0, compare=False)
+    best_evidence: bool = False
     fresh_parts: tuple[str, ...] = ()
     copies: tuple[WeightCopy, ...] = ()
-    learning_rate: float | None = None
     relative_learning_rate: float | None = None
-    cost: float = field(default=1.0, compare=False)
 
     def __str__(self) -> str:
         return f"{self.name}, network {' and '.join(str(network + 1) for network in self.trains)}"
