@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laplaceconfidence.evaluation.grid import Cell, Outcome
+from laplaceconfidence.evaluation.grid import Cell, Entry, Grid, Outcome
 from laplaceconfidence.evaluation.table_formats import as_csv, as_latex, as_markdown
 from laplaceconfidence.evaluation.tables import METRICS, Table, build_tables, leader_sentence, summarize_seeds
 
@@ -17,11 +17,14 @@ NOISES = ("symmetric:0.2", "asymmetric:0.4")
 
 
 def outcome(contender: str, noise: str, seed: int, auroc: float | None, seconds: float = 1.0) -> Outcome:
-    return Outcome(Cell("confidence", contender, noise, seed), {"auroc": auroc, "seconds": seconds})
+    return Outcome(Cell("confidence", contender, noise, seed, "blobs"), {"auroc": auroc, "seconds": seconds})
 
 
 def tables_of(outcomes: list[Outcome], contenders: tuple[str, ...] = ("a", "b_c")) -> dict[str, Table]:
-    return {table.metric.name: table for table in build_tables(outcomes, "confidence", contenders, NOISES)}
+    where = frozenset(("blobs", noise) for noise in NOISES)
+    entries = tuple(Entry("confidence", name, where) for name in contenders)
+    grid = Grid({"blobs": NOISES}, (0, 1), entries)
+    return {table.metric.name: table for table in build_tables(outcomes, "confidence", grid)}
 
 
 OUTCOMES = [
@@ -49,7 +52,7 @@ def test_mean_and_deviation_are_those_of_numpy(values: list[float]) -> None:
 
 def test_cells_are_grouped_by_contender_and_noise() -> None:
     table = tables_of(OUTCOMES)["auroc"]
-    first, second = table.noises
+    first, second = table.columns
     assert table.text("a", first) == "0.850 ± 0.071"
     assert table.text("a", second) == "0.600"
     assert table.text("b_c", second) == "0.650"
@@ -60,16 +63,16 @@ def test_cells_are_grouped_by_contender_and_noise() -> None:
 
 def test_lowest_is_best_where_it_is() -> None:
     table = tables_of(OUTCOMES)["seconds"]
-    assert table.best(table.noises[1]) == {"b_c"}
-    assert table.best(table.noises[0]) == {"a", "b_c"}
-    assert table.text("a", table.noises[1]) == "250"
+    assert table.best(table.columns[1]) == {"b_c"}
+    assert table.best(table.columns[0]) == {"a", "b_c"}
+    assert table.text("a", table.columns[1]) == "250"
 
 
 def test_what_looks_equal_shares_the_lead_and_one_alone_has_none() -> None:
     table = tables_of([outcome("a", NOISES[0], 0, 0.90001), outcome("b_c", NOISES[0], 0, 0.89999)])["auroc"]
-    assert table.best(table.noises[0]) == {"a", "b_c"}
-    assert table.best(table.noises[1]) == frozenset()
-    assert table.text("a", table.noises[1]) == "–"
+    assert table.best(table.columns[0]) == {"a", "b_c"}
+    assert table.best(table.columns[1]) == frozenset()
+    assert table.text("a", table.columns[1]) == "–"
     assert table.n_compared == 1
 
 

@@ -74,7 +74,7 @@ def test_cifar_as_in_the_paper(name: str, pca: bool) -> None:
     assert preset.method == {"name": "laplace"} | method | ({"n_components": 64} if pca else {})
     assert preset.parameters() == CIFAR | {"method": Laplace(**method, n_components=64 if pca else None)}
     assert preset.noise is not None
-    assert (preset.noise.kind, preset.noise.rate, preset.noise.seed) == (kind, rate, 0)
+    assert (preset.noise.kind, preset.noise.rate, preset.noise.seed) == (kind, rate, None)
 
 
 @pytest.mark.parametrize("pca", [False, True])

@@ -11,6 +11,7 @@ from laplaceconfidence.auditing.fit_request import build_fit_request
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.evaluation.contenders import Contender
 from laplaceconfidence.evaluation.grid import Cell, Scores
 from laplaceconfidence.evaluation.metrics import score_confidence
 from laplaceconfidence.evaluation.noises import Noise
@@ -67,27 +68,33 @@ class ConfidenceCells:
         Computes features of a data set that has none, from the data set with noisy labels and a seed.
     n_jobs : int or None, default=None
         Number of threads.
+    contenders : mapping of (str, str) to Contender, optional
+        Estimators with settings, by the name of the contender and the noise. A name that is not in it is
+        that of an estimator.
     """
 
     dataset: NoisyDataset
     mapping: Mapping[str, str] | None = None
     describe: Describe | None = None
     n_jobs: int | None = None
+    contenders: Mapping[tuple[str, str], Contender] = field(default_factory=dict)
     _shared: dict[tuple[str, int], _Shared] = field(default_factory=dict)
 
     def measure(self, cell: Cell) -> Scores:
         """Fit the estimator of a cell and return its metrics."""
         shared = self._shared_by(cell)
-        kind, data = ESTIMATORS[cell.contender], shared.dataset
+        contender = self.contenders.get((cell.contender, cell.noise))
+        name, settings = (cell.contender, {}) if contender is None else (contender.kind, contender.settings)
+        kind, data = ESTIMATORS[name], shared.dataset
         truth = check_true_labels(data, cell.noise)
         by_features = kind.evidence == "features"
         probabilities = None if by_features else shared.probabilities()
         request = build_fit_request(
             data,
-            estimator=cell.contender,
+            estimator=name,
             pred_probs=probabilities,
             random_state=cell.seed,
-            settings={} if self.n_jobs is None else {"n_jobs": self.n_jobs},
+            settings={**({} if self.n_jobs is None else {"n_jobs": self.n_jobs}), **settings},
         )
         start = time.perf_counter()
         confidence = request.fit().confidence_

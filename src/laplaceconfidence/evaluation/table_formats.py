@@ -26,12 +26,13 @@ def as_markdown(tables: Sequence[Table]) -> str:
     """One section per table."""
     parts = []
     for table in tables:
-        lines = [["", *table.heads], ["---", *["---:"] * len(table.noises)]]
+        heads = [table.head(column) for column in table.columns]
+        lines = [["", *heads], ["---", *["---:"] * len(heads)]]
         for contender in table.contenders:
             cells = [
-                f"**{text}**" if table.is_best(contender, noise) else text
-                for noise in table.noises
-                for text in (table.text(contender, noise),)
+                f"**{text}**" if table.is_best(contender, column) else text
+                for column in table.columns
+                for text in (table.text(contender, column),)
             ]
             lines.append([_for_markdown(contender), *cells])
         body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -40,21 +41,23 @@ def as_markdown(tables: Sequence[Table]) -> str:
 
 
 def as_csv(tables: Sequence[Table]) -> str:
-    """One line per metric, contender and noise, with unrounded numbers."""
+    """One line per metric, contender, data set and noise, with unrounded numbers."""
     import pandas as pd
 
-    columns = ("task", "metric", "contender", "noise", "seeds", "mean", "standard_deviation", "is_best")
+    columns = ["task", "metric", "contender", "data", "noise"]
+    columns += ["seeds", "mean", "standard_deviation", "is_best"]
     rows = [
         (
-            *(table.task, table.metric.name, contender, noise.text, found.n, found.mean, found.deviation),
-            str(table.is_best(contender, noise)).lower(),
+            *(table.task, table.metric.name, contender, column.data, column.noise.text),
+            *(found.n, found.mean, found.deviation),
+            str(table.is_best(contender, column)).lower(),
         )
         for table in tables
         for contender in table.contenders
-        for noise in table.noises
-        if (found := table.at(contender, noise)) is not None
+        for column in table.columns
+        if (found := table.at(contender, column)) is not None
     ]
-    return csv_text(pd.DataFrame(rows, columns=list(columns)))
+    return csv_text(pd.DataFrame(rows, columns=columns))
 
 
 def as_latex(tables: Sequence[Table]) -> str:
@@ -64,18 +67,18 @@ def as_latex(tables: Sequence[Table]) -> str:
         rows = []
         for contender in table.contenders:
             cells = []
-            for noise in table.noises:
-                text = _for_latex(table.text(contender, noise)).replace("±", r"$\pm$")
-                cells.append(rf"\textbf{{{text}}}" if table.is_best(contender, noise) else text)
+            for column in table.columns:
+                text = _for_latex(table.text(contender, column)).replace("±", r"$\pm$")
+                cells.append(rf"\textbf{{{text}}}" if table.is_best(contender, column) else text)
             rows.append(" & ".join([_for_latex(contender), *cells]) + r" \\")
-        head = " & ".join(["", *(_for_latex(head) for head in table.heads)]) + r" \\"
+        head = " & ".join(["", *(_for_latex(table.head(column)) for column in table.columns)]) + r" \\"
         parts.append(
             "\n".join(
                 (
                     r"\begin{table}",
                     r"\centering",
                     rf"\caption{{{_for_latex(f'{table.title}. {_about(table)}')}}}",
-                    rf"\begin{{tabular}}{{l{'r' * len(table.noises)}}}",
+                    rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
                     r"\toprule",
                     head,
                     r"\midrule",

@@ -1,4 +1,4 @@
-"""Tables of the outcomes of a benchmark: mean and standard deviation over seeds, contenders by noises."""
+"""Tables of the outcomes of a benchmark: mean and deviation over seeds, contenders by data and noises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from laplaceconfidence.evaluation.grid import BenchTask, Outcome
+from laplaceconfidence.evaluation.grid import BenchTask, Grid, Outcome
 from laplaceconfidence.evaluation.noises import Noise
 
 Unit = Literal["number", "percent", "seconds"]
@@ -85,6 +85,19 @@ TASK_TITLES: dict[BenchTask, str] = {"confidence": "Estimators", "training": "Tr
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: one data set under one noise."""
+
+    data: str
+    noise: Noise
+
+    @property
+    def title(self) -> str:
+        """Data and noise in words."""
+        return f"{self.data}, {self.noise.title}"
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A metric over the seeds of one contender and noise."""
 
@@ -95,13 +108,13 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """One metric of all contenders under all noises."""
+    """One metric of all contenders on all data under all noises."""
 
     task: BenchTask
     metric: Metric
     contenders: tuple[str, ...]
-    noises: tuple[Noise, ...]
-    entries: dict[tuple[str, str], Summary]  # by contender and noise text, if there are results
+    columns: tuple[Column, ...]
+    entries: dict[tuple[str, Column], Summary]  # by contender and column, if there are results
 
     @property
     def title(self) -> str:
@@ -109,43 +122,48 @@ class Table:
         return f"{TASK_TITLES[self.task]}: {self.metric.title}"
 
     @property
-    def heads(self) -> list[str]:
-        """Headings of the columns."""
-        return [noise.title for noise in self.noises]
+    def has_several_data(self) -> bool:
+        """Whether the columns are of more than one data set."""
+        return len({column.data for column in self.columns}) > 1
 
-    def at(self, contender: str, noise: Noise) -> Summary | None:
-        """The results of a contender under a noise."""
-        return self.entries.get((contender, noise.text))
+    def head(self, column: Column) -> str:
+        """Heading of a column: the data are named if there are several."""
+        return column.title if self.has_several_data else column.noise.title
 
-    def text(self, contender: str, noise: Noise, plus_minus: str = " ± ") -> str:
+    def at(self, contender: str, column: Column) -> Summary | None:
+        """The results of a contender in a column."""
+        return self.entries.get((contender, column))
+
+    def text(self, contender: str, column: Column, plus_minus: str = " ± ") -> str:
         """Format ``mean ± deviation``, or a dash if there are no results."""
-        found = self.at(contender, noise)
+        found = self.at(contender, column)
         if found is None:
             return "–"
         shown = self.metric.shown(found.mean)
         return shown if found.deviation is None else shown + plus_minus + self.metric.shown(found.deviation)
 
-    def best(self, noise: Noise) -> frozenset[str]:
+    def best(self, column: Column) -> frozenset[str]:
         """The best contenders of a column; several if they are equal, none if there is only one."""
-        means = {name: found.mean for name in self.contenders if (found := self.at(name, noise)) is not None}
+        means = {name: found.mean for name in self.contenders if (found := self.at(name, column)) is not None}
         if len(means) < 2:
             return frozenset()
         choose = max if self.metric.best == "highest" else min
         lead = self.metric.rounded(choose(means.values()))
         return frozenset(name for name, mean in means.items() if self.metric.rounded(mean) == lead)
 
-    def is_best(self, contender: str, noise: Noise) -> bool:
+    def is_best(self, contender: str, column: Column) -> bool:
         """Whether a contender is among the best of a column."""
-        return contender in self.best(noise)
+        return contender in self.best(column)
 
     @property
     def n_compared(self) -> int:
         """Number of columns with at least two contenders."""
-        return sum(bool(self.best(noise)) for noise in self.noises)
+        return sum(bool(self.best(column)) for column in self.columns)
 
     def wins(self) -> dict[str, int]:
         """Number of columns in which each contender is best, alone or with others, largest first."""
-        counts = {name: sum(self.is_best(name, noise) for noise in self.noises) for name in self.contenders}
+        best = [self.best(column) for column in self.columns]
+        counts = {name: sum(name in names for names in best) for name in self.contenders}
         return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
@@ -158,20 +176,20 @@ def summarize_seeds(values: Iterable[float]) -> Summary | None:
     return Summary(statistics.fmean(known), deviation, len(known))
 
 
-def build_tables(
-    outcomes: Sequence[Outcome], task: BenchTask, contenders: Sequence[str], noises: Sequence[str]
-) -> list[Table]:
+def build_tables(outcomes: Sequence[Outcome], task: BenchTask, grid: Grid) -> list[Table]:
     """Make one table per metric of the task, from one outcome per cell."""
+    columns = {(data, noise): Column(data, Noise.parse(noise)) for data, noise in grid.columns}
+    own = [outcome for outcome in outcomes if outcome.cell.task == task]
     tables = []
     for metric in METRICS[task]:
-        values: dict[tuple[str, str], list[float]] = {}
-        for outcome in outcomes:
+        values: dict[tuple[str, Column], list[float]] = {}
+        for outcome in own:
             value = outcome.scores.get(metric.name)
-            if outcome.cell.task == task and value is not None:
-                values.setdefault((outcome.cell.contender, outcome.cell.noise), []).append(value)
-        entries = {key: found for key, own in values.items() if (found := summarize_seeds(own)) is not None}
-        columns = tuple(Noise.parse(noise) for noise in noises)
-        tables.append(Table(task, metric, tuple(contenders), columns, entries))
+            column = columns.get((outcome.cell.data, outcome.cell.noise))
+            if value is not None and column is not None:
+                values.setdefault((outcome.cell.contender, column), []).append(value)
+        entries = {key: found for key, all_ in values.items() if (found := summarize_seeds(all_)) is not None}
+        tables.append(Table(task, metric, grid.names(task), tuple(columns.values()), entries))
     return tables
 
 
@@ -186,7 +204,8 @@ def leader_sentence(table: Table) -> str:
         )
     most = max(wins.values())
     leaders = [name for name, count in wins.items() if count == most]
-    where = f"all {n} noises" if most == n > 1 else f"{most} of {n} noises" if n > 1 else "the one noise"
+    what = "combinations of data and noise" if table.has_several_data else "noises"
+    where = f"all {n} {what}" if most == n > 1 else f"{most} of {n} {what}" if n > 1 else "the one noise"
     by = f"by {_lower(table.metric.title)}"
     if len(leaders) == 1:
         return f"{leaders[0]} is best under {where} {by}."

@@ -34,11 +34,11 @@ class PresetTable(BaseModel):
 
 
 class NoiseSettings(PresetTable):
-    """Noise added to clean labels; see ``add_noise``."""
+    """Noise added to clean labels; see ``add_noise``. Without a seed of its own it has that of the run."""
 
     kind: Literal["symmetric", "symmetric-excluding", "asymmetric", "pair", "instance"]
     rate: float = Field(ge=0, le=1)
-    seed: int = Field(default=0, ge=0)
+    seed: int | None = Field(default=None, ge=0)
 
 
 class DataSettings(PresetTable):

@@ -63,6 +63,7 @@ def load_preset(
     *,
     overrides: Mapping[str, Any] | None = None,
     method: str | None = None,
+    method_settings: Mapping[str, Any] | None = None,
 ) -> Preset:
     """A preset by its name or from a TOML file, with changes made to it.
 
@@ -78,12 +79,15 @@ def load_preset(
     method : str, optional
         The training method. If it is another one than the preset's, the preset's ``[method]`` table does not
         apply: the method keeps its own defaults, and a warning says so.
+    method_settings : mapping of str to Any, optional
+        Settings of the method by name.
 
     Returns
     -------
     Preset
     """
-    given = {"training": dict(overrides or {}), "method": {"name": method} if method else {}}
+    of_method = {**({"name": method} if method else {}), **(method_settings or {})}
+    given = {"training": dict(overrides or {}), "method": of_method}
     wanted = _merged(given, parse_changes(changes))
     content, where = _content(name), f"The preset {name!r}"
     _checked(content, where)  # before changes hide what is wrong in it

@@ -24,7 +24,6 @@ from laplaceconfidence.cli.options import (
     Label,
     Labels,
     MissingLabel,
-    Source,
     Split,
     TestShare,
     TrueLabel,
@@ -51,13 +50,23 @@ How well they find the mistakes in the given labels, if true labels are known:
 Training methods, with a quarter of the samples set aside as test data:
 [cyan]laplaceconfidence bench photos/ --methods cross_entropy,dividemix,laplace --test-share 0.25[/cyan]
 
-The paper's setting; it takes days. After Ctrl+C the same command resumes it:
-[cyan]laplaceconfidence bench cifar10 --methods all --preset cifar10-sym50 --noise symmetric:0.5[/cyan]
+A bench file, first only what it would measure and how long that takes:
+[cyan]laplaceconfidence bench table.toml --dry-run[/cyan]
+
+The second of eight parts, on one of eight machines that share the folder; after Ctrl+C it is resumed:
+[cyan]laplaceconfidence bench table.toml --out /shared/table --shard 2/8[/cyan]
 """
 
 
 def bench(
-    source: Source,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A bench file (.toml) or the name of one that comes with the package; or the data, as for "
+            "audit and train: a file, a folder of images, 'digits', 'cifar10' or 'cifar100'.",
+        ),
+    ],
     noise: Annotated[
         list[str] | None,
         word(
@@ -69,8 +78,9 @@ def bench(
         ),
     ] = None,
     seeds: Annotated[
-        int, whole(GRID, "Number of seeds, of the noise and of everything else that is random.")
-    ] = 3,
+        int | None,
+        whole(GRID, "Number of seeds, of the noise and of everything else that is random. Default: 3."),
+    ] = None,
     estimators: Annotated[
         str | None,
         word(
@@ -140,6 +150,14 @@ def bench(
         ),
     ] = None,
     test_share: TestShare = None,
+    data: Annotated[
+        list[str] | None,
+        word(
+            DATA,
+            "For a bench file: where data or test data that it names are. Repeat the option for several.",
+            metavar="NAME=PATH",
+        ),
+    ] = None,
     device: Annotated[str | None, word(MACHINE, DEVICE, metavar="NAME")] = None,
     n_jobs: Annotated[int | None, whole(MACHINE, "Number of threads. Default: all cores.")] = None,
     out: Annotated[
@@ -153,14 +171,31 @@ def bench(
             metavar="FOLDER",
         ),
     ] = None,
+    shard: Annotated[
+        str | None,
+        word(
+            RUN,
+            "Measure only this part of the cells, such as 2/8 for the second of eight. Machines that share "
+            "the folder each measure another part.",
+            metavar="PART/PARTS",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        word(
+            RUN, "Show the cells, their settings and about how long they take; measure nothing.", "--dry-run"
+        ),
+    ] = False,
 ) -> None:
     """Compare estimators and training methods on your data.
 
     Noise is added to the true labels, or to the given ones, which are taken as correct, if no true labels are
     known. Every estimator and every training method is then measured under every noise with every seed.
-    Writes a folder with all results, and tables in Markdown, CSV and LaTeX.
+    Writes a folder with all results, and tables in Markdown, CSV and LaTeX. A bench file states data, noises,
+    contenders with settings, and sweeps; the options about them are for small benches without a file.
     """
     with report_errors():
+        from laplaceconfidence.cli.bench.dry_run import show_plan
         from laplaceconfidence.cli.bench.request import BenchRequest
         from laplaceconfidence.cli.bench.run import run_bench
         from laplaceconfidence.cli.bench.summary import show_bench
@@ -192,17 +227,25 @@ def bench(
             device=device,
             n_jobs=n_jobs,
             out=out,
+            data=tuple(data or ()),
+            shard=shard,
+            dry_run=dry_run,
         )
-        run, was_stopped = run_bench(request)
-        if was_stopped:
+        if dry_run:
+            show_plan(request)
+            return
+        finished = run_bench(request)
+        run, cells = finished.run, finished.cells
+        if finished.was_stopped:
             notices().print(
-                f"[bold]Stopped.[/bold] {len(run.done):,} of {len(run.cells):,} cells are done and saved in "
+                f"[bold]Stopped.[/bold] {finished.n_done:,} of {len(cells):,} cells are done and saved in "
                 f"{run.folder}. To resume, run the same command again.",
                 soft_wrap=True,
             )
             raise typer.Exit(130)
         show_bench(run)
-        if run.failed:
+        own = frozenset(cells)
+        if any(outcome.cell in own for outcome in run.failed):
             raise typer.Exit(SOME_CELLS_FAILED)
 
 

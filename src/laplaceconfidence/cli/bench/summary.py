@@ -7,8 +7,7 @@ from rich.text import Text
 
 from laplaceconfidence.cli.bench.progress import cell_text
 from laplaceconfidence.cli.console import notices, output, plain_table
-from laplaceconfidence.evaluation.noises import Noise
-from laplaceconfidence.evaluation.tables import TASK_TITLES, Table, leader_sentence
+from laplaceconfidence.evaluation.tables import TASK_TITLES, Column, Table, leader_sentence
 from laplaceconfidence.records.bench_run import BenchRun
 from laplaceconfidence.wording import counted
 
@@ -19,6 +18,7 @@ def show_bench(run: BenchRun) -> None:
     """Print the best contenders, every table, the failures and the files written."""
     console = output()
     tables = run.tables()
+    trains = "training" in run.record.grid.tasks
     for task in run.record.grid.tasks:
         own = [table for table in tables if table.task == task]
         console.print()
@@ -29,15 +29,16 @@ def show_bench(run: BenchRun) -> None:
             console.print()
             note = f" ({table.metric.note})" if table.metric.note else ""
             console.print(Text.assemble((table.metric.title, "bold"), (note, "dim")), soft_wrap=True)
-            for noises in _fitting(table, console.width):
-                console.print(_for_console(table, noises))
+            for columns in _fitting(table, console.width):
+                console.print(_for_console(table, columns))
     if failed := run.failed:
         errors = notices()
         errors.print(
             f"\n[bold red]{counted(len(failed), 'cell')} failed[/bold red]. The same command repeats them:"
         )
         for outcome in failed[:MOST_FAILURES]:
-            errors.print(Text(f"  {cell_text(outcome.cell)}: {outcome.error}"), soft_wrap=True)
+            text = cell_text(outcome.cell, with_data=len(run.record.data) > 1)
+            errors.print(Text(f"  {text}: {outcome.error}"), soft_wrap=True)
         if len(failed) > MOST_FAILURES:
             errors.print(f"  ... and {len(failed) - MOST_FAILURES:,} more")
     console.print()
@@ -46,7 +47,7 @@ def show_bench(run: BenchRun) -> None:
         ("tables.md", "these tables; tables.tex for papers, tables.csv with unrounded numbers"),
         ("results.jsonl", "every cell, one line each"),
         ("bench.json", "what was measured on what"),
-        *((("runs/", "the folder of every training run"),) if run.record.methods else ()),
+        *((("runs/", "the folder of every training run"),) if trains else ()),
     ):
         console.print(f"  [bold]{name:<14}[/bold] {meaning}", soft_wrap=True)
     console.print(
@@ -55,28 +56,28 @@ def show_bench(run: BenchRun) -> None:
     )
 
 
-def _fitting(table: Table, width: int) -> list[list[Noise]]:
+def _fitting(table: Table, width: int) -> list[list[Column]]:
     """The columns in groups that fit into a line, with at least one column each."""
     names = max(len(name) for name in table.contenders)
-    groups: list[list[Noise]] = []
+    groups: list[list[Column]] = []
     space = 0
-    for noise in table.noises:
-        texts = (noise.title, *(table.text(name, noise) for name in table.contenders))
+    for column in table.columns:
+        texts = (table.head(column), *(table.text(name, column) for name in table.contenders))
         needed = 2 + max(len(text) for text in texts)
         if not groups or needed > space:
             groups.append([])
             space = width - names
-        groups[-1].append(noise)
+        groups[-1].append(column)
         space -= needed
     return groups
 
 
-def _for_console(table: Table, noises: list[Noise]) -> RichTable:
-    shown = plain_table("", "", *(f"{noise.title}:" for noise in noises))
+def _for_console(table: Table, columns: list[Column]) -> RichTable:
+    shown = plain_table("", "", *(f"{table.head(column)}:" for column in columns))
     for contender in table.contenders:
         cells = [
-            Text(table.text(contender, noise), style="bold" if table.is_best(contender, noise) else "")
-            for noise in noises
+            Text(table.text(contender, column), style="bold" if table.is_best(contender, column) else "")
+            for column in columns
         ]
         shown.add_row(Text(contender, no_wrap=True), *cells)
     return shown
