@@ -119,3 +119,15 @@ def test_work_is_counted_in_plain_passes() -> None:
     # Two networks: warm-up once each; then twice each at a forward pass per network more, and a look at all.
     robust = 2 * (2 * (1 + 2 / 3) + 1 / 3)
     assert work_of(Laplace(warmup=1, passes=2), 3) == pytest.approx(2 + 2 * robust)
+
+
+def test_parameters_of_one_estimator_do_not_reach_another() -> None:
+    found = settings("laplace", "symmetric:0.5", own={"confidence": "gaussian-mixture"}).preset.method
+    assert found == {
+        "name": "laplace",
+        "confidence": "gaussian-mixture",
+        "sharpen": 2.0,
+        "warmup": 15,
+        "passes": 2,
+        "entropy_penalty": False,
+    }

@@ -78,7 +78,7 @@ def cell_settings(
     CellSettings
     """
     from laplaceconfidence.training.methods.registry import METHODS
-    from laplaceconfidence.training.presets import load_preset
+    from laplaceconfidence.training.presets import load_preset, merged_method_settings
 
     entry, is_exact = closest_published(METHODS[contender.kind].published, data, noise)
     use = published if contender.published is None else contender.published
@@ -95,7 +95,7 @@ def cell_settings(
     training |= {**shared, **contender.training}
     if passes is not None and "rounds" in contender.training:
         raise must_be("contender.rounds", "left out where 'passes' sets the rounds", training["rounds"])
-    settings = {**method, **contender.settings}
+    settings = merged_method_settings(method, contender.settings)
     with warnings.catch_warnings():
         if quiet:
             warnings.simplefilter("ignore", AdjustedSettingWarning)

@@ -32,6 +32,7 @@ from laplaceconfidence.validation import did_you_mean, must_be
 
 _FOLDER = resources.files("laplaceconfidence") / "presets"
 _LONGEST_CHAIN = 5  # presets that extend presets
+_OF_ESTIMATOR = ("n_neighbors", "alpha", "n_components")  # settings that methods pass to their estimator
 
 _TABLES: dict[str, type[PresetTable]] = {
     "training": TrainingPreset,
@@ -142,6 +143,24 @@ def _text(name: str) -> tuple[str, str]:
     return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8"), f"The preset {name!r}"
 
 
+def merged_method_settings(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a method with changes; parameters of a confidence estimator never reach another one.
+
+    Parameters
+    ----------
+    base, changes : mapping of str to Any
+        Settings by name.
+
+    Returns
+    -------
+    dict of str to Any
+    """
+    usual = "laplace"
+    if changes.get("confidence", base.get("confidence", usual)) != base.get("confidence", usual):
+        base = {name: value for name, value in base.items() if name not in _OF_ESTIMATOR}
+    return {**base, **changes}
+
+
 def _merged_presets(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """``base`` with ``changes``; settings of a method or of a schedule never reach another one."""
     training, changed = base.get("training"), changes.get("training")
@@ -156,6 +175,9 @@ def _merged_presets(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, 
         and isinstance(now, dict)
         and now.get("name", before.get("name")) != before.get("name")
     ):
+        base = {**base, "method": {}}
+    elif isinstance(before, dict) and isinstance(now, dict):
+        changes = {**changes, "method": merged_method_settings(before, now)}
         base = {**base, "method": {}}
     return _merged(base, changes)
 

@@ -86,7 +86,7 @@ def _show_data(name: str, plan: DataPlan, cells: list[Cell], expected: dict[Cell
             work = _work(plan, contender, noise)
             shown = (str(rounds or "auto"), "" if work is None else f"{work:.0f}", settings.origin)
         table.add_row(
-            Text(contender, no_wrap=True),
+            Text(contender),
             Text(Noise.parse(noise).title),
             str(count),
             *shown[:2],
