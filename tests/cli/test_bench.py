@@ -20,6 +20,7 @@ from bench_runs import CLASSES, make_bench, write_blobs
 from laplaceconfidence.cli.bench.progress import BenchDisplay
 from laplaceconfidence.evaluation.confidence_cells import ConfidenceCells
 from laplaceconfidence.evaluation.grid import Cell, Outcome, Scores
+from laplaceconfidence.evaluation.metrics import score_confidence
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.stages import observing, stage
 
@@ -100,7 +101,8 @@ def test_a_bench_goes_on_where_it_was(run: Any, blobs: Path, tmp_path: Path) -> 
     assert "5/8 " not in done.stderr
 
     def without_seconds(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [{**line, "scores": line["scores"] | {"seconds": 0}} for line in lines]
+        of_machine = {"seconds": 0, "peak_memory": 0}
+        return [{**line, "scores": line["scores"] | of_machine} for line in lines]
 
     before = [json.loads(line) for line in whole]
     assert without_seconds(lines_of(tmp_path / "out")) == without_seconds(before)
@@ -233,6 +235,19 @@ def test_training_methods_are_compared(run: Any, blobs: Path, tmp_path: Path) ->
     assert scores["chosen_round_accuracy"] == accuracies[int(scores["chosen_round"]) - 1]
     assert scores["seconds"] > 0
     assert not (run_folder / "checkpoints").exists()
+    refined = pd.read_parquet(run_folder / "refined_labels.parquet")
+    truth = pd.read_parquet(run_folder / "truth.parquet")
+    assert truth["split"].value_counts().to_dict() == {"train": 45, "test": 15}
+    right = refined["given_label"].to_numpy() == truth["true_label"].to_numpy()[:45]
+    expected = score_confidence(refined["confidence"], right)
+    assert scores["auroc"] == pytest.approx(expected.auroc)
+    assert scores["f1_right"] == pytest.approx(expected.f1_right)
+    assert scores["f1_wrong"] == pytest.approx(expected.f1_wrong)
+    assert scores["validation_accuracy"] == max(record["validation_accuracy"] for record in rounds)
+    assert len(list((run_folder / "confidences").iterdir())) == 2  # the rounds after the warm-up
+    tables = (tmp_path / "out" / "tables.md").read_text()
+    assert "## Training methods: F1 of clean labels" in tables
+    assert "F1 of clean labels" not in done.stdout
     contenders = json.loads((tmp_path / "out" / "bench.json").read_text())["contenders"]
     settings = {one["kind"]: one["settings"]["blobs, symmetric:0.2"] for one in contenders}
     assert settings["laplace"]["method.warmup"] == 1

@@ -126,7 +126,7 @@ def test_markdown_and_latex_mark_the_best_and_escape() -> None:
     assert r"a & \textbf{0.850 $\pm$ 0.071} & 0.600 \\" in latex
     assert r"b\_c & 0.700 & \textbf{0.650} \\" in latex
     assert r"symmetric 20\%" in latex
-    assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == len(METRICS["confidence"])
+    assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == 2
     assert not re.search(r"(?<!\\)[_#]", latex)
 
 
@@ -134,3 +134,23 @@ def test_every_metric_of_training_says_that_the_best_round_is_for_comparison_onl
     titles = {metric.name: metric.title for metric in METRICS["training"]}
     assert "for comparison only" in titles["best_round_accuracy"]
     assert next(iter(titles)) == "last_rounds_accuracy"
+
+
+def test_accuracies_on_further_test_sets_have_tables_of_their_own() -> None:
+    cell = Cell("training", "a", NOISES[0], 0, "photographs")
+    scores = {"last_rounds_accuracy": 0.5, "chosen_round_top_5_accuracy": 0.9, "seconds": 1.0}
+    on_other = {"last_rounds_accuracy@ILSVRC12": 0.25, "chosen_round_top_5_accuracy@ILSVRC12": 0.75}
+    grid = Grid(
+        {"photographs": NOISES}, (0,), (Entry("training", "a", frozenset({(cell.data, cell.noise)})),)
+    )
+    found = {
+        table.metric.title: table.text("a", table.columns[0])
+        for table in build_tables([Outcome(cell, {**scores, **on_other})], "training", grid)
+    }
+    assert found == {
+        "Test accuracy, mean of the last 10 rounds": "50.00",
+        "Test accuracy on ILSVRC12, mean of the last 10 rounds": "25.00",
+        "Top-5 test accuracy, chosen round": "90.00",
+        "Top-5 test accuracy on ILSVRC12, chosen round": "75.00",
+        "Seconds": "1.00",
+    }

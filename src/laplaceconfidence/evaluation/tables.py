@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from laplaceconfidence.evaluation.grid import BenchTask, Grid, Outcome
 from laplaceconfidence.evaluation.noises import Noise
 
-Unit = Literal["number", "percent", "seconds"]
+Unit = Literal["number", "percent", "seconds", "gigabytes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +24,50 @@ class Metric:
     unit: Unit = "number"
     note: str = ""
     short: str = ""  # used where space is limited; the title if empty
+    is_minor: bool = False  # in the files and the report, but not on the console
 
     def shown(self, value: float) -> str:
         """Format a value as in tables; values with the same format count as equal."""
         if self.unit == "percent":
             return f"{100 * value:.2f}"
-        if self.unit == "number":
+        if self.unit in ("number", "gigabytes"):
             return f"{value:.3f}"
         return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+    def on_test(self, test: str) -> Metric:
+        """The same metric on a further test set, whose scores end in "@" and its name."""
+        title = self.title.replace("est accuracy", f"est accuracy on {test}")
+        return replace(self, name=f"{self.name}@{test}", title=title, short=f"{self.short} on {test}")
 
     def rounded(self, value: float) -> float:
         """Round a value to the digits that tables show."""
         return float(self.shown(value))
 
+
+_OF_LABELS = (
+    Metric(
+        "f1_right",
+        "F1 of clean labels",
+        "highest",
+        note="a label counts as clean if its confidence is one half or more",
+        is_minor=True,
+    ),
+    Metric(
+        "f1_wrong",
+        "F1 of wrong labels",
+        "highest",
+        note="a label counts as wrong if its confidence is below one half",
+        is_minor=True,
+    ),
+)
+_MEMORY = Metric(
+    "peak_memory",
+    "Peak memory in GB",
+    "lowest",
+    "gigabytes",
+    "of the whole process, with the data",
+    is_minor=True,
+)
 
 METRICS: dict[BenchTask, tuple[Metric, ...]] = {
     "confidence": (
@@ -50,6 +81,8 @@ METRICS: dict[BenchTask, tuple[Metric, ...]] = {
             "seconds",
             "features and probabilities included",
         ),
+        *_OF_LABELS,
+        _MEMORY,
     ),
     "training": (
         Metric(
@@ -69,6 +102,14 @@ METRICS: dict[BenchTask, tuple[Metric, ...]] = {
             "chosen round",
         ),
         Metric(
+            "chosen_round_top_5_accuracy",
+            "Top-5 test accuracy, chosen round",
+            "highest",
+            "percent",
+            "in %; the label is among the five most probable classes",
+            "top-5",
+        ),
+        Metric(
             "best_round_accuracy",
             "Test accuracy, best round (for comparison only)",
             "highest",
@@ -77,6 +118,33 @@ METRICS: dict[BenchTask, tuple[Metric, ...]] = {
             "best round",
         ),
         Metric("seconds", "Seconds", "lowest", "seconds", "of all rounds"),
+        Metric(
+            "validation_accuracy",
+            "Accuracy on held-out noisy labels, chosen round",
+            "highest",
+            "percent",
+            "in %; what rounds and settings are chosen by",
+            "held-out noisy labels",
+            is_minor=True,
+        ),
+        Metric(
+            "auroc",
+            "AUROC of the confidences",
+            "highest",
+            note="of distinguishing right from wrong labels by the confidence at the end",
+            short="AUROC",
+            is_minor=True,
+        ),
+        *_OF_LABELS,
+        _MEMORY,
+        Metric(
+            "peak_gpu_memory",
+            "Peak memory of the GPU in GB",
+            "lowest",
+            "gigabytes",
+            "of all tensors",
+            is_minor=True,
+        ),
     ),
 }
 """The metrics per task; the first one decides which contender is best."""
@@ -177,11 +245,11 @@ def summarize_seeds(values: Iterable[float]) -> Summary | None:
 
 
 def build_tables(outcomes: Sequence[Outcome], task: BenchTask, grid: Grid) -> list[Table]:
-    """Make one table per metric of the task, from one outcome per cell."""
+    """Make one table per metric of the task that was measured, from one outcome per cell."""
     columns = {(data, noise): Column(data, Noise.parse(noise)) for data, noise in grid.columns}
     own = [outcome for outcome in outcomes if outcome.cell.task == task]
-    tables = []
-    for metric in METRICS[task]:
+    tables: list[Table] = []
+    for metric in _metrics(task, own):
         values: dict[tuple[str, Column], list[float]] = {}
         for outcome in own:
             value = outcome.scores.get(metric.name)
@@ -189,8 +257,22 @@ def build_tables(outcomes: Sequence[Outcome], task: BenchTask, grid: Grid) -> li
             if value is not None and column is not None:
                 values.setdefault((outcome.cell.contender, column), []).append(value)
         entries = {key: found for key, all_ in values.items() if (found := summarize_seeds(all_)) is not None}
-        tables.append(Table(task, metric, grid.names(task), tuple(columns.values()), entries))
+        if entries or not tables:
+            tables.append(Table(task, metric, grid.names(task), tuple(columns.values()), entries))
     return tables
+
+
+def _metrics(task: BenchTask, outcomes: Sequence[Outcome]) -> list[Metric]:
+    """The metrics of a task; those of accuracy again for every further test set."""
+    scores = [name.partition("@") for outcome in outcomes for name in outcome.scores]
+    tests = dict.fromkeys(test for _, _, test in scores if test)
+    further = {name for name, _, test in scores if test}
+    metrics = []
+    for metric in METRICS[task]:
+        metrics.append(metric)
+        if metric.name in further:
+            metrics += [metric.on_test(test) for test in tests]
+    return metrics
 
 
 def leader_sentence(table: Table) -> str:

@@ -11,16 +11,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.evaluation.confidence_cells import GIGABYTE
 from laplaceconfidence.evaluation.grid import Cell, Scores
+from laplaceconfidence.evaluation.metrics import score_confidence
 from laplaceconfidence.evaluation.noises import Noise
-from laplaceconfidence.run_files import CHECKPOINTS, CONFIDENCES, MODEL, TIMINGS
+from laplaceconfidence.memory import PeakMemory
+from laplaceconfidence.run_files import CHECKPOINTS, MODEL, TIMINGS
 
-NOT_KEPT = (CHECKPOINTS, CONFIDENCES, MODEL)  # of a finished run: large folders that the bench does not need
+NOT_KEPT = (CHECKPOINTS, MODEL)  # of a finished run: large, and no figure needs them
 SCORES = {
     "last_rounds_accuracy": "test_accuracy_mean_of_last_rounds",
     "chosen_round_accuracy": "test_accuracy_of_chosen_round",
     "best_round_accuracy": "test_accuracy_best_round_for_comparison_only",
+    "chosen_round_top_5_accuracy": "test_top_5_accuracy_of_chosen_round",
 }
 """The scores of a cell on a test set, and their names in the summary of a training run."""
 
@@ -55,8 +61,9 @@ class TrainingCells:
     listeners: Sequence[Callable[[Mapping[str, Any]], None]] = field(default=())
 
     def measure(self, cell: Cell) -> Scores:
-        """Train the method of a cell; returns accuracies, the chosen round and the seconds."""
+        """Train the method of a cell; returns accuracies, metrics of its confidences, seconds and memory."""
         from laplaceconfidence.training.classifier import RobustClassifier
+        from laplaceconfidence.training.gpu_memory import peak_gpu_memory, reset_peak_gpu_memory
 
         data = self.noisy_data(cell)
         run = self.run_folder(cell)
@@ -64,15 +71,24 @@ class TrainingCells:
         parameters = self.parameters[cell.contender, cell.noise]
         classifier = RobustClassifier(**parameters, random_state=cell.seed, out=run)
         first, *further = self.tests or (None,)
-        classifier.fit(
-            data,
-            test=None if first is None else self.tests[first],
-            further_tests={name: self.tests[name] for name in further},
-            listeners=self.listeners,
-        )
-        scores = scores_of_summary(classifier.summary_)
+        reset_peak_gpu_memory(classifier.device)
+        with PeakMemory() as peak:
+            classifier.fit(
+                data,
+                test=None if first is None else self.tests[first],
+                further_tests={name: self.tests[name] for name in further},
+                listeners=self.listeners,
+            )
+        scores = scores_of_summary(classifier.summary_) | confidence_scores(classifier.confidence_, data)
         lines = (run / TIMINGS).read_text(encoding="utf-8").splitlines()
-        return {**scores, "seconds": float(sum(json.loads(line)["seconds"] for line in lines))}
+        n_held_out = round(classifier.validation_fraction * int((data.labels != MISSING).sum()))
+        scores["n_held_out"] = float(n_held_out)
+        scores["seconds"] = float(sum(json.loads(line)["seconds"] for line in lines))
+        on_gpu = peak_gpu_memory(classifier.device)
+        for name, amount in (("peak_memory", peak.bytes), ("peak_gpu_memory", on_gpu)):
+            if amount is not None:
+                scores[name] = amount / GIGABYTE
+        return scores
 
     def noisy_data(self, cell: Cell) -> NoisyDataset:
         """The training samples of a cell, with noise added to their labels."""
@@ -109,6 +125,17 @@ def run_folder_name(cell: Cell) -> str:
             plain = f"{plain[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}".lstrip("-")
         names.append(plain)
     return f"{'_'.join(names)}_{cell.noise.replace(':', '-')}_seed-{cell.seed}"
+
+
+def confidence_scores(confidence: FloatArray, data: NoisyDataset) -> Scores:
+    """Metrics of the confidences of a run; none if no true labels are known."""
+    if data.true_labels is None:
+        return {}
+    known = (data.labels != MISSING) & (data.true_labels != MISSING)
+    if not known.any():
+        return {}
+    found = score_confidence(confidence[known], (data.labels == data.true_labels)[known]).as_dict()
+    return {name: found[name] for name in ("auroc", "f1_right", "f1_wrong", "noise_rate")}
 
 
 def scores_of_summary(summary: Mapping[str, Any]) -> Scores:

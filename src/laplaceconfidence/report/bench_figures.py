@@ -105,6 +105,8 @@ def _axis_title(table: Table) -> str:
     metric = table.metric
     if metric.unit == "seconds":
         return "seconds"
+    if metric.unit == "gigabytes":
+        return "GB"
     return "test accuracy (%)" if metric.unit == "percent" else metric.title
 
 

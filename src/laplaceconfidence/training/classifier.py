@@ -345,7 +345,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         results = final_results(loop)
         self.confidence_ = results.confidence
         self.refined_labels_ = data.class_values[results.refined]
-        self.summary_ = training_summary(loop, results.check)
+        self.summary_ = training_summary(loop, results)
         self._given_codes = loop.task.labels
         self._use(trained_model(loop, data, network, self.feature_layer))
         if folder is not None:

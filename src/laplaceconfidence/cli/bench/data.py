@@ -113,10 +113,11 @@ def data_of_methods(
             skip_bad=table.skip_bad,
         ),
     )
-    if not prepared.tests:
+    tests = prepared.tests if request.needs_tests else {}
+    if request.needs_tests and not tests:
         advice = "Name test data with --test, or set a part of the samples aside with --test-share 0.2."
         raise must_be("test", "given if training methods are compared", None, advice)
-    return BenchData(prepared.train, prepared.tests, len(prepared.skipped), image_size, preset)
+    return BenchData(prepared.train, tests, len(prepared.skipped), image_size, preset)
 
 
 def _some_of(dataset: NoisyDataset, table: DataTable) -> NoisyDataset:

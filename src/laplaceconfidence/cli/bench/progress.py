@@ -119,7 +119,11 @@ def scores_text(outcome: Outcome) -> str:
     """The scores of a cell in one line."""
     if outcome.error is not None:
         return f"failed: {outcome.error}"
-    metrics = [metric for metric in METRICS[outcome.cell.task] if outcome.scores.get(metric.name) is not None]
+    metrics = [
+        metric
+        for metric in METRICS[outcome.cell.task]
+        if not metric.is_minor and outcome.scores.get(metric.name) is not None
+    ]
     return ", ".join(
         f"{metric.shown(float(outcome.scores[metric.name] or 0))} s"
         if metric.unit == "seconds"

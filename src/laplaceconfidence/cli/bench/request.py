@@ -49,6 +49,11 @@ class BenchRequest:
     dry_run: bool = False
 
     @property
+    def needs_tests(self) -> bool:
+        """Whether training methods are measured on test data."""
+        return True
+
+    @property
     def folder(self) -> Path:
         """The folder of the bench."""
         return self.out or Path(f"laplaceconfidence-bench-{stem_of(self.source)}")
@@ -178,7 +183,7 @@ def chosen(text: str, known: Collection[str], parameter: str) -> tuple[str, ...]
 
 def recorded(preset: Preset) -> dict[str, Any]:
     """The settings that the results of a method depend on, without the seed."""
-    settings: dict[str, Any] = preset.training.model_dump(mode="json", exclude_none=True)
+    settings: dict[str, Any] = preset.training.model_dump(mode="json", exclude_none=True, exclude_unset=True)
     kept = {name: value for name, value in settings.items() if name not in (*WITHOUT_EFFECT, "random_state")}
     own = {f"method.{name}": value for name, value in preset.method.items() if name != "name"}
     return kept | own

@@ -117,7 +117,7 @@ class _Measurements:
             append_outcome(self.results, replace(outcome, machine=machine))
             measure = self._measures.get((outcome.cell.data, outcome.cell.task))
             if isinstance(measure, TrainingCells) and outcome.error is None:
-                measure.tidy(outcome.cell)
+                _finish_run(measure, outcome.cell)
             self.progress.ends(outcome)
 
     def _measure(self, cell: Cell) -> Scores:
@@ -147,6 +147,15 @@ class _Measurements:
         """Whether a cell has scores, those that other shards wrote meanwhile included."""
         outcomes = self.run.outcomes if self.results == self.run.folder else read_outcomes(self.run.folder)
         return cell in outcomes and outcomes[cell].error is None
+
+
+def _finish_run(cells: TrainingCells, cell: Cell) -> None:
+    """Add the true labels to the run of a cell, so that its report has every figure, and tidy it."""
+    from laplaceconfidence.cli.train.run import write_true_labels
+
+    test = next(iter(cells.tests.values()), None)
+    write_true_labels(cells.run_folder(cell), cells.noisy_data(cell), test)
+    cells.tidy(cell)
 
 
 def error_text(error: Exception) -> str | None:

@@ -26,11 +26,31 @@ def show_bench(run: BenchRun) -> None:
         n = len(run.record.seeds)
         console.print("One seed." if n == 1 else f"Mean ± standard deviation over {n} seeds.", style="dim")
         for table in own:
+            if table.metric.is_minor:
+                continue
             console.print()
             note = f" ({table.metric.note})" if table.metric.note else ""
             console.print(Text.assemble((table.metric.title, "bold"), (note, "dim")), soft_wrap=True)
             for columns in _fitting(table, console.width):
                 console.print(_for_console(table, columns))
+    show_failures(run)
+    console.print()
+    console.print(Text.assemble("Written to ", (f"{run.folder}/", "bold"), ":"), soft_wrap=True)
+    for name, meaning in (
+        ("tables.md", "these and more tables; tables.tex for papers, tables.csv with unrounded numbers"),
+        ("results.jsonl", "every cell, one line each"),
+        ("bench.json", "what was measured on what"),
+        *((("runs/", "the folder of every training run"),) if trains else ()),
+    ):
+        console.print(f"  [bold]{name:<14}[/bold] {meaning}", soft_wrap=True)
+    console.print(
+        Text.assemble("To write a report: ", (f"laplaceconfidence report {run.folder}", "bold")),
+        soft_wrap=True,
+    )
+
+
+def show_failures(run: BenchRun) -> None:
+    """Print the cells that failed, with their reasons."""
     if failed := run.failed:
         errors = notices()
         errors.print(
@@ -41,19 +61,6 @@ def show_bench(run: BenchRun) -> None:
             errors.print(Text(f"  {text}: {outcome.error}"), soft_wrap=True)
         if len(failed) > MOST_FAILURES:
             errors.print(f"  ... and {len(failed) - MOST_FAILURES:,} more")
-    console.print()
-    console.print(Text.assemble("Written to ", (f"{run.folder}/", "bold"), ":"), soft_wrap=True)
-    for name, meaning in (
-        ("tables.md", "these tables; tables.tex for papers, tables.csv with unrounded numbers"),
-        ("results.jsonl", "every cell, one line each"),
-        ("bench.json", "what was measured on what"),
-        *((("runs/", "the folder of every training run"),) if trains else ()),
-    ):
-        console.print(f"  [bold]{name:<14}[/bold] {meaning}", soft_wrap=True)
-    console.print(
-        Text.assemble("To write a report: ", (f"laplaceconfidence report {run.folder}", "bold")),
-        soft_wrap=True,
-    )
 
 
 def _fitting(table: Table, width: int) -> list[list[Column]]:
