@@ -416,6 +416,8 @@ def test_a_bench_file_of_methods_with_a_named_test_set(run: Any, blobs: Path, tm
         seeds = [4]
         preset = "embeddings-mlp"
         passes = 4
+        metrics = ["best_round_accuracy", "last_rounds_accuracy"]
+        figures = ["f1", "accuracy", "confusion", "features"]
         [training]
         batch_size = 16
         [[data]]
@@ -458,6 +460,23 @@ def test_a_bench_file_of_methods_with_a_named_test_set(run: Any, blobs: Path, tm
     rounds = {one["name"]: one["settings"]["both, symmetric:0.2"]["rounds"] for one in contenders}
     assert rounds == {"cross_entropy": 4, "LC, passes=1": 4, "LC, passes=2": 3}
     assert len(list((tmp_path / "out" / "runs").iterdir())) == 3
+    titles = [line for line in (tmp_path / "out" / "tables.md").read_text().splitlines() if line[:1] == "#"]
+    assert [title.partition(": ")[2] for title in titles] == [
+        "Test accuracy, best round (for comparison only)",
+        "Test accuracy on twice, best round (for comparison only)",
+        "Test accuracy, mean of the last 10 rounds",
+        "Test accuracy on twice, mean of the last 10 rounds",
+    ]
+    figures = {path.name for path in (tmp_path / "out" / "figures").glob("*.pdf")}
+    assert {
+        "sweep-lc-passes.pdf",
+        "f1-of-clean-labels-both-symmetric-0-2.pdf",
+        "test-accuracy-both-symmetric-0-2.pdf",
+        "confusions-cross-entropy-both.pdf",
+        "features-both.pdf",
+    } <= figures
+    html = (tmp_path / "out" / "report.html").read_text()
+    assert "On the diagonal: symmetric 20%: given labels " in html
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_the_bench_files_of_the_package_are_valid(name: str) -> None:
     assert file.title
     assert file.description
     for table in bench.data:
-        assert table.published_as
+        assert table.settings_of
         for contender in bench.of_data(table.name, "training"):
             for noise in table.noises:
                 preset = table.preset or bench.preset
@@ -142,7 +142,7 @@ def test_the_bench_files_of_the_package_are_valid(name: str) -> None:
                     cell_settings(
                         contender,
                         preset=preset,
-                        data=table.published_as,
+                        data=table.settings_of,
                         noise=Noise.parse(noise),
                         published=bench.published,
                         shared=bench.training,

@@ -39,10 +39,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from laplaceconfidence.evaluation.contenders import Contender, check_different, expand
 from laplaceconfidence.evaluation.grid import BenchTask
 from laplaceconfidence.evaluation.noises import NONE, Noise
+from laplaceconfidence.evaluation.tables import METRICS
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 from laplaceconfidence.validation import did_you_mean, must_be
 
 Published = Literal["all", "method", "none"]
+Figure = Literal["f1", "accuracy", "confusion", "features"]
 
 _FOLDER = resources.files("laplaceconfidence") / "benches"
 _PUBLISHED_NAMES = {"digits": "digits", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
@@ -94,7 +96,8 @@ class DataTable(_ReadOptions):
     image_size: int | None = Field(default=None, ge=1)
     skip_bad: bool = False
     preset: str | None = None
-    published_as: str | None = None  # name under which results and settings were published
+    published_as: str | None = None  # name of the data in published tables
+    settings_of: str | None = None  # data whose published settings are used; by default these
 
     @model_validator(mode="after")
     def _named(self) -> DataTable:
@@ -103,7 +106,13 @@ class DataTable(_ReadOptions):
         if not name:
             raise ValueError("'name' or 'source' must be given")
         published = self.published_as or _PUBLISHED_NAMES.get(self.source or "", name)
-        for key, value in (("noises", noises), ("name", name), ("published_as", published)):
+        settings_of = self.settings_of or published
+        for key, value in (
+            ("noises", noises),
+            ("name", name),
+            ("published_as", published),
+            ("settings_of", settings_of),
+        ):
             object.__setattr__(self, key, value)
         return self
 
@@ -166,6 +175,10 @@ class Bench:
         How often every network is trained on each sample; sets the rounds.
     training : mapping of str to Any
         Shared settings that replace those of the preset and published ones.
+    metrics : tuple of str
+        Metrics of the tables, in their order; empty for all.
+    figures : tuple of str
+        Figures of the report: "f1", "accuracy", "confusion", "features".
     """
 
     title: str = ""
@@ -176,6 +189,8 @@ class Bench:
     published: Published = "none"
     passes: float | None = None
     training: Mapping[str, Any] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
 
     @property
     def has_training(self) -> bool:
@@ -202,6 +217,8 @@ class BenchFile(_Table):
     published: Published = "all"
     passes: float | None = Field(default=None, gt=0)
     training: dict[str, Any] = {}
+    metrics: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
     data: Annotated[tuple[DataTable, ...], Field(min_length=1)]
     contender: Annotated[tuple[ContenderTable, ...], Field(min_length=1)]
 
@@ -226,7 +243,17 @@ class BenchFile(_Table):
             published=self.published,
             passes=self.passes,
             training=self.training,
+            metrics=self._checked_metrics(),
+            figures=self.figures,
         )
+
+    def _checked_metrics(self) -> tuple[str, ...]:
+        known = {metric.name for metrics in METRICS.values() for metric in metrics}
+        for name in self.metrics:
+            if name not in known:
+                rule = f"among {', '.join(sorted(known))}"
+                raise must_be("metrics", rule, name, did_you_mean(name, known))
+        return self.metrics
 
     def contenders(self) -> list[Contender]:
         """All contenders, checked against the data sets and noises."""

@@ -11,6 +11,7 @@ from typing import Any
 from laplaceconfidence.auditing.fit_request import SET_BY_AUDIT
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.evaluation.grid import BenchTask
+from laplaceconfidence.evaluation.published_results import row_of_method
 from laplaceconfidence.validation import did_you_mean, must_be
 
 ALL = "all"
@@ -55,6 +56,12 @@ class Contender:
     noises: tuple[str, ...] | None = None
     published: str | None = None
     published_as: str | None = None
+
+    def published_row(self) -> str | None:
+        """Its row in the published tables: the stated one, or that of the method with its usual settings."""
+        if self.published_as is not None or self.task != "training" or self.settings or self.training:
+            return self.published_as
+        return row_of_method(self.kind)
 
     def is_measured(self, data: str, noise: str) -> bool:
         """Whether the bench measures it on these data under this noise."""

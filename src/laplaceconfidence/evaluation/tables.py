@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from laplaceconfidence.evaluation.grid import BenchTask, Grid, Outcome
 from laplaceconfidence.evaluation.noises import Noise
+from laplaceconfidence.evaluation.published_results import PublishedResult
 
 Unit = Literal["number", "percent", "seconds", "gigabytes"]
 
@@ -165,6 +166,9 @@ class Column:
         return f"{self.data}, {self.noise.title}"
 
 
+Published = Callable[[str, Column, str], PublishedResult | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """A metric over the seeds of one contender and noise."""
@@ -183,6 +187,17 @@ class Table:
     contenders: tuple[str, ...]
     columns: tuple[Column, ...]
     entries: dict[tuple[str, Column], Summary]  # by contender and column, if there are results
+    published: dict[tuple[str, Column], PublishedResult] = field(default_factory=dict)
+
+    def with_published(self, published: Published) -> Table:
+        """The table with the published figures of its cells."""
+        found = {
+            (contender, column): figure
+            for contender in self.contenders
+            for column in self.columns
+            if (figure := published(contender, column, self.metric.name)) is not None
+        }
+        return replace(self, published=found)
 
     @property
     def title(self) -> str:
@@ -209,6 +224,20 @@ class Table:
             return "–"
         shown = self.metric.shown(found.mean)
         return shown if found.deviation is None else shown + plus_minus + self.metric.shown(found.deviation)
+
+    def has_published(self, column: Column) -> bool:
+        """Whether papers state figures for a column."""
+        return any(place == column for _, place in self.published)
+
+    def published_text(self, contender: str, column: Column) -> str:
+        """The published figure, in percent, or a dash if there is none."""
+        found = self.published.get((contender, column))
+        return "–" if found is None else f"{100 * found.value:.4g}"
+
+    @property
+    def published_sources(self) -> list[str]:
+        """Where the published figures stand."""
+        return list(dict.fromkeys(found.source for found in self.published.values()))
 
     def best(self, column: Column) -> frozenset[str]:
         """The best contenders of a column; several if they are equal, none if there is only one."""
@@ -244,8 +273,26 @@ def summarize_seeds(values: Iterable[float]) -> Summary | None:
     return Summary(statistics.fmean(known), deviation, len(known))
 
 
-def build_tables(outcomes: Sequence[Outcome], task: BenchTask, grid: Grid) -> list[Table]:
-    """Make one table per metric of the task that was measured, from one outcome per cell."""
+def build_tables(
+    outcomes: Sequence[Outcome], task: BenchTask, grid: Grid, published: Published | None = None
+) -> list[Table]:
+    """Make one table per metric of the task that was measured, from one outcome per cell.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        What was measured.
+    task : {"confidence", "training"}
+        The task.
+    grid : Grid
+        The cells.
+    published : callable, optional
+        From a contender, a column and the name of a metric to the published figure, or None.
+
+    Returns
+    -------
+    list of Table
+    """
     columns = {(data, noise): Column(data, Noise.parse(noise)) for data, noise in grid.columns}
     own = [outcome for outcome in outcomes if outcome.cell.task == task]
     tables: list[Table] = []
@@ -258,8 +305,28 @@ def build_tables(outcomes: Sequence[Outcome], task: BenchTask, grid: Grid) -> li
                 values.setdefault((outcome.cell.contender, column), []).append(value)
         entries = {key: found for key, all_ in values.items() if (found := summarize_seeds(all_)) is not None}
         if entries or not tables:
-            tables.append(Table(task, metric, grid.names(task), tuple(columns.values()), entries))
+            table = Table(task, metric, grid.names(task), tuple(columns.values()), entries)
+            tables.append(table if published is None else table.with_published(published))
     return tables
+
+
+def chosen_tables(tables: Sequence[Table], metrics: Sequence[str]) -> list[Table]:
+    """The tables of some metrics in their order, on every test set; all tables if none is named.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+        The tables of a task.
+    metrics : sequence of str
+        Names of metrics.
+
+    Returns
+    -------
+    list of Table
+        All tables where none is of these metrics.
+    """
+    found = [table for name in metrics for table in tables if table.metric.name.partition("@")[0] == name]
+    return found or list(tables)
 
 
 def _metrics(task: BenchTask, outcomes: Sequence[Outcome]) -> list[Metric]:

@@ -18,8 +18,9 @@ from typing import Any, Literal
 
 from laplaceconfidence.auditing.diagnostics import installed_versions
 from laplaceconfidence.evaluation.grid import BenchTask, Cell, Entry, Grid, Outcome, Shard, latest
+from laplaceconfidence.evaluation.published_results import PublishedResult, published_results
 from laplaceconfidence.evaluation.table_formats import as_csv, as_latex, as_markdown
-from laplaceconfidence.evaluation.tables import Table, build_tables
+from laplaceconfidence.evaluation.tables import Column, Table, build_tables, chosen_tables
 from laplaceconfidence.exceptions import DataFormatError, RunFolderError
 from laplaceconfidence.files import differences, replacing, write_json
 from laplaceconfidence.records.run_folder import FORMAT_VERSION, read_record, record_name
@@ -28,6 +29,7 @@ KIND: Literal["bench"] = "bench"
 RESULTS = "results.jsonl"
 RUNS = "runs"
 SHARDS = "shards"
+FIGURES = "figures"
 TABLES = ("tables.md", "tables.csv", "tables.tex")
 
 
@@ -91,6 +93,10 @@ class BenchRecord:
         Seeds.
     contenders : tuple of ContenderRecord
         What is compared.
+    metrics : tuple of str, default=()
+        Metrics of the tables, in their order; empty for all.
+    figures : tuple of str, default=()
+        Figures of the report besides those of the tables.
     kind, format_version :
         Kind of the run and version of its format.
     """
@@ -103,6 +109,8 @@ class BenchRecord:
     data: dict[str, dict[str, Any]]
     seeds: tuple[int, ...]
     contenders: tuple[ContenderRecord, ...]
+    metrics: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
 
     @property
     def grid(self) -> Grid:
@@ -207,7 +215,18 @@ class BenchRun:
             One table per task and metric.
         """
         grid, outcomes = self.record.grid, list(self.outcomes.values())
-        return [table for task in grid.tasks for table in build_tables(outcomes, task, grid)]
+        tables = []
+        for task in grid.tasks:
+            published = self._published if task == "training" else None
+            own = build_tables(outcomes, task, grid, published)
+            tables += chosen_tables(own, self.record.metrics)
+        return tables
+
+    def _published(self, contender: str, column: Column, metric: str) -> PublishedResult | None:
+        """The figure that a paper states for a cell, if it has the same data, noise, method and metric."""
+        data = self.record.data[column.data].get("published_as")
+        row = self.record.contender("training", contender).published_as
+        return published_results().get((str(data), column.noise.text, str(row), metric))
 
 
 def open_bench(folder: str | Path, wanted: BenchRecord) -> BenchRun:
@@ -240,7 +259,7 @@ def open_bench(folder: str | Path, wanted: BenchRecord) -> BenchRun:
                 "another folder with --out."
             )
         drop_half_line(target)
-        if wanted.grid == there.record.grid:
+        if replace(wanted, created=there.record.created, versions=there.record.versions) == there.record:
             return there
         grown = replace(wanted, created=there.record.created)
         _write_record(target, grown)
@@ -290,6 +309,8 @@ def read_bench(folder: str | Path) -> BenchRun:
             data={str(name): _data_table(table) for name, table in content["data"].items()},
             seeds=tuple(content["seeds"]),
             contenders=tuple(ContenderRecord(**one) for one in content["contenders"]),
+            metrics=tuple(content.get("metrics", ())),
+            figures=tuple(content.get("figures", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RunFolderError(f"{path / record_name(KIND)} is damaged: {error!r}.") from error

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from laplaceconfidence.evaluation.noises import Noise
-from laplaceconfidence.evaluation.tables import TASK_TITLES, Table, leader_sentence
+from laplaceconfidence.evaluation.tables import TASK_TITLES, Column, Table, leader_sentence
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records.bench_run import BenchRun
 from laplaceconfidence.report.bench_figures import metric_drawing
+from laplaceconfidence.report.bench_run_figures import figure_note, paper_figures
 from laplaceconfidence.report.drawing import Drawing, Page
 
 MOST_CLASS_NAMES = 30
@@ -37,6 +38,7 @@ def bench_page(run: BenchRun) -> Page:
         )
     tables = run.tables()
     drawn = [(table, metric_drawing(table)) for table in tables]
+    further = paper_figures(run, tables)
     record = run.record
     content = {
         "headline": _headline(run, tables),
@@ -52,6 +54,7 @@ def bench_page(run: BenchRun) -> Page:
             for task in record.grid.tasks
         ],
         "title": record.title,
+        "further": [(drawing.name, drawing.title, figure_note(drawing.name)) for drawing in further],
         "failed": [(_cell(outcome.cell), outcome.error) for outcome in run.failed],
         "data": [
             (name, [(key, _words(value)) for key, value in table.items() if value not in ({}, 0, None)])
@@ -64,7 +67,8 @@ def bench_page(run: BenchRun) -> Page:
         "versions": list(record.versions.items()),
         "created": record.created,
     }
-    return Page("bench.html", [drawing for _, drawing in drawn if drawing is not None], content)
+    drawings = [*further, *(drawing for _, drawing in drawn if drawing is not None)]
+    return Page("bench.html", drawings, content)
 
 
 def _headline(run: BenchRun, tables: list[Table]) -> str:
@@ -111,12 +115,26 @@ def _metric(table: Table, drawing: Drawing | None) -> dict[str, Any]:
         "title": table.metric.title,
         "note": f"{note[0].upper()}{note[1:]}." if note else "",
         "id": f"{table.task}-{table.metric.name}",
-        "heads": [table.head(column) for column in table.columns],
+        "heads": [
+            (head, is_published) for column in table.columns for head, is_published in _heads(table, column)
+        ],
         "rows": [
-            (name, [(table.text(name, column), table.is_best(name, column)) for column in table.columns])
+            (name, [cell for column in table.columns for cell in _cells(table, name, column)])
             for name in table.contenders
         ],
+        "sources": table.published_sources,
     }
+
+
+def _heads(table: Table, column: Column) -> list[tuple[str, bool]]:
+    return [(table.head(column), False), *([("published", True)] if table.has_published(column) else [])]
+
+
+def _cells(table: Table, name: str, column: Column) -> list[tuple[str, str]]:
+    """The texts of a contender in a column, and how each is shown: "best", "published" or plainly."""
+    best = "best" if table.is_best(name, column) else ""
+    published = [(table.published_text(name, column), "published")] if table.has_published(column) else []
+    return [(table.text(name, column), best), *published]
 
 
 def _cell(cell: Any) -> str:

@@ -216,22 +216,10 @@ def confusions(run: TrainingRun) -> Drawing | None:
     Drawing or None
         None while the run is not finished.
     """
-    refined, predictions = run.refined_labels, run.predictions
-    if refined is None or predictions is None:
+    found = confusion_panels(run)
+    if found is None:
         return None
-    names = [name.removeprefix("p_") for name in predictions.columns if name.startswith("p_")][:MOST_CLASSES]
-    truth, test_truth = true_labels(run, "train"), true_labels(run, "test")
-    panels: list[tuple[str, str, IntArray]] = []
-    against = refined.set_index("id")["given_label"] if truth is None else truth
-    row_words = "given label" if truth is None else "true label"
-    if truth is not None:
-        panels.append(("given labels", row_words, _counts(refined, "given_label", truth, names)))
-    panels.append(
-        ("training predictions", row_words, _counts(predictions, "predicted_label", against, names))
-    )
-    if test_truth is not None and run.test_predictions is not None:
-        counts = _counts(run.test_predictions, "predicted_label", test_truth, names)
-        panels.append(("test predictions", "true label", counts))
+    panels, names = found
 
     def draw(theme: Theme) -> Figure:
         side = min(2.7 if len(names) <= CLASSES_WITH_NUMBERS else 3.4, 1.4 + 0.2 * len(names))
@@ -249,6 +237,42 @@ def confusions(run: TrainingRun) -> Drawing | None:
         f"{title} {np.trace(c) / max(1, c.sum()):.1%} on the diagonal" for title, _, c in panels
     )
     return Drawing("confusions", "Confusions", f"Confusion matrices: {right}.", draw)
+
+
+def confusion_panels(run: TrainingRun) -> tuple[list[tuple[str, str, IntArray]], list[str]] | None:
+    """Count given labels, training predictions and test predictions by true (or given) label.
+
+    Parameters
+    ----------
+    run : TrainingRun
+        The run.
+
+    Returns
+    -------
+    panels : list of (str, str, ndarray of shape (C, C))
+        Title, what the rows are, and the counts.
+    names : list of str
+        The classes.
+
+    None is returned while the run is not finished.
+    """
+    refined, predictions = run.refined_labels, run.predictions
+    if refined is None or predictions is None:
+        return None
+    names = [name.removeprefix("p_") for name in predictions.columns if name.startswith("p_")][:MOST_CLASSES]
+    truth, test_truth = true_labels(run, "train"), true_labels(run, "test")
+    panels: list[tuple[str, str, IntArray]] = []
+    against = refined.set_index("id")["given_label"] if truth is None else truth
+    row_words = "given label" if truth is None else "true label"
+    if truth is not None:
+        panels.append(("given labels", row_words, _counts(refined, "given_label", truth, names)))
+    panels.append(
+        ("training predictions", row_words, _counts(predictions, "predicted_label", against, names))
+    )
+    if test_truth is not None and run.test_predictions is not None:
+        counts = _counts(run.test_predictions, "predicted_label", test_truth, names)
+        panels.append(("test predictions", "true label", counts))
+    return panels, names
 
 
 def label_by_round(axes: Axes) -> None:

@@ -192,13 +192,15 @@ def bench(
     Noise is added to the true labels, or to the given ones, which are taken as correct, if no true labels are
     known. Every estimator and every training method is then measured under every noise with every seed.
     Writes a folder with all results, and tables in Markdown, CSV and LaTeX. A bench file states data, noises,
-    contenders with settings, and sweeps; the options about them are for small benches without a file.
+    contenders with settings, and sweeps, and ends with a report and figures as PDF and PNG; the options about
+    them are for small benches without a file.
     """
     with report_errors():
         from laplaceconfidence.cli.bench.dry_run import show_plan
         from laplaceconfidence.cli.bench.request import BenchRequest
-        from laplaceconfidence.cli.bench.run import run_bench
+        from laplaceconfidence.cli.bench.run import run_bench, write_bench_report
         from laplaceconfidence.cli.bench.summary import show_bench
+        from laplaceconfidence.evaluation.bench_file import is_bench_file
 
         request = BenchRequest(
             source=source,
@@ -243,7 +245,8 @@ def bench(
                 soft_wrap=True,
             )
             raise typer.Exit(130)
-        show_bench(run)
+        has_report = is_bench_file(source) and write_bench_report(run)
+        show_bench(run, has_report=has_report)
         own = frozenset(cells)
         if any(outcome.cell in own for outcome in run.failed):
             raise typer.Exit(SOME_CELLS_FAILED)

@@ -154,7 +154,8 @@ def data_record(table: DataTable, data: BenchData) -> dict[str, Any]:
         "noises": list(table.noises),
         "mapping": mapping_of(table) if any(n.kind == "asymmetric" for n in table.parsed_noises) else None,
         "image_size": data.image_size,
-        "published_as": table.published_as,
+        # Results on a part of the data are not compared with published ones.
+        "published_as": table.published_as if table.samples is None else None,
     }
     if dataset.feature_columns is not None:
         found["feature_columns"] = list(dataset.feature_columns)

@@ -64,6 +64,8 @@ def plan_bench(request: BenchRequest) -> BenchPlan:
         data={name: data_record(one.table, one.data) for name, one in data.items()},
         seeds=bench.seeds,
         contenders=tuple(_contender_records(bench, data)),
+        metrics=bench.metrics,
+        figures=bench.figures,
     )
     return BenchPlan(bench, record, data)
 
@@ -111,12 +113,12 @@ def _settings_in_all_columns(
     quiet: bool,
 ) -> Preset:
     """Fill ``settings``, and return a preset for what it states about the data."""
-    assert table.published_as is not None
+    assert table.settings_of is not None
     for (name, noise), contender in methods.items():
         settings[name, noise] = cell_settings(
             contender,
             preset=preset,
-            data=table.published_as,
+            data=table.settings_of,
             noise=Noise.parse(noise),
             published=bench.published,
             shared=bench.training,
@@ -152,7 +154,7 @@ def _contender_records(bench: Bench, data: Mapping[str, DataPlan]) -> list[Conte
             settings=settings,
             group=contender.group,
             swept=dict(contender.swept),
-            published_as=contender.published_as,
+            published_as=contender.published_row(),
         )
     return list(found.values())
 

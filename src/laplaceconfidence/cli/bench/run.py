@@ -17,10 +17,11 @@ from laplaceconfidence.cli.sources import features_line
 from laplaceconfidence.evaluation.confidence_cells import ConfidenceCells
 from laplaceconfidence.evaluation.grid import Cell, Scores, Shard, run_cells
 from laplaceconfidence.evaluation.training_cells import TrainingCells
-from laplaceconfidence.exceptions import Interrupted, LaplaceConfidenceError
+from laplaceconfidence.exceptions import Interrupted, LaplaceConfidenceError, MissingDependencyError
 from laplaceconfidence.files import is_disk_full
 from laplaceconfidence.folder_lock import FolderLock
 from laplaceconfidence.records.bench_run import (
+    FIGURES,
     RUNS,
     SHARDS,
     BenchRun,
@@ -32,6 +33,7 @@ from laplaceconfidence.records.bench_run import (
     shard_folder,
     write_tables,
 )
+from laplaceconfidence.report import write_report
 from laplaceconfidence.threads import available_cores
 from laplaceconfidence.wording import counted
 
@@ -97,6 +99,29 @@ def _measured(
     run = read_bench(run.folder)
     write_tables(run.folder, run.tables())
     return FinishedBench(run, cells, was_stopped)
+
+
+def write_bench_report(run: BenchRun) -> bool:
+    """Write the report and its figures into the folder of a bench.
+
+    Parameters
+    ----------
+    run : BenchRun
+        The bench.
+
+    Returns
+    -------
+    bool
+        False without a finished cell, or without the packages that draw figures.
+    """
+    if not run.done:
+        return False
+    try:
+        with showing_progress():
+            write_report(run.folder, figures=run.folder / FIGURES)
+    except MissingDependencyError:
+        return False
+    return True
 
 
 @dataclass(slots=True, eq=False)

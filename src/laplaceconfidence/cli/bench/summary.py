@@ -12,10 +12,11 @@ from laplaceconfidence.records.bench_run import BenchRun
 from laplaceconfidence.wording import counted
 
 MOST_FAILURES = 10
+PUBLISHED = "published"
 
 
-def show_bench(run: BenchRun) -> None:
-    """Print the best contenders, every table, the failures and the files written."""
+def show_bench(run: BenchRun, *, has_report: bool = False) -> None:
+    """Print the best contenders, the main tables, the failures and the files written."""
     console = output()
     tables = run.tables()
     trains = "training" in run.record.grid.tasks
@@ -33,6 +34,8 @@ def show_bench(run: BenchRun) -> None:
             console.print(Text.assemble((table.metric.title, "bold"), (note, "dim")), soft_wrap=True)
             for columns in _fitting(table, console.width):
                 console.print(_for_console(table, columns))
+            for source in table.published_sources:
+                console.print(Text(f"{PUBLISHED}: {source}", style="dim"), soft_wrap=True)
     show_failures(run)
     console.print()
     console.print(Text.assemble("Written to ", (f"{run.folder}/", "bold"), ":"), soft_wrap=True)
@@ -41,12 +44,14 @@ def show_bench(run: BenchRun) -> None:
         ("results.jsonl", "every cell, one line each"),
         ("bench.json", "what was measured on what"),
         *((("runs/", "the folder of every training run"),) if trains else ()),
+        *((("report.html", "everything on one page; figures/ has its figures"),) if has_report else ()),
     ):
         console.print(f"  [bold]{name:<14}[/bold] {meaning}", soft_wrap=True)
-    console.print(
-        Text.assemble("To write a report: ", (f"laplaceconfidence report {run.folder}", "bold")),
-        soft_wrap=True,
-    )
+    if not has_report:
+        console.print(
+            Text.assemble("To write a report: ", (f"laplaceconfidence report {run.folder}", "bold")),
+            soft_wrap=True,
+        )
 
 
 def show_failures(run: BenchRun) -> None:
@@ -71,6 +76,7 @@ def _fitting(table: Table, width: int) -> list[list[Column]]:
     for column in table.columns:
         texts = (table.head(column), *(table.text(name, column) for name in table.contenders))
         needed = 2 + max(len(text) for text in texts)
+        needed += 2 + len(PUBLISHED) if table.has_published(column) else 0
         if not groups or needed > space:
             groups.append([])
             space = width - names
@@ -80,11 +86,16 @@ def _fitting(table: Table, width: int) -> list[list[Column]]:
 
 
 def _for_console(table: Table, columns: list[Column]) -> RichTable:
-    shown = plain_table("", "", *(f"{table.head(column)}:" for column in columns))
+    heads = []
+    for column in columns:
+        heads += [f"{table.head(column)}:", *([f"{PUBLISHED}:"] if table.has_published(column) else [])]
+    shown = plain_table("", "", *heads)
     for contender in table.contenders:
-        cells = [
-            Text(table.text(contender, column), style="bold" if table.is_best(contender, column) else "")
-            for column in columns
-        ]
+        cells = []
+        for column in columns:
+            style = "bold" if table.is_best(contender, column) else ""
+            cells.append(Text(table.text(contender, column), style=style))
+            if table.has_published(column):
+                cells.append(Text(table.published_text(contender, column), style="dim italic"))
         shown.add_row(Text(contender, no_wrap=True), *cells)
     return shown
