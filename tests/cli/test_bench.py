@@ -18,6 +18,7 @@ from rich.progress import Progress, TextColumn
 
 from bench_runs import CLASSES, make_bench, write_blobs
 from laplaceconfidence.cli.bench.progress import BenchDisplay
+from laplaceconfidence.evaluation.bench_file import bench_names
 from laplaceconfidence.evaluation.confidence_cells import ConfidenceCells
 from laplaceconfidence.evaluation.grid import Cell, Outcome, Scores
 from laplaceconfidence.evaluation.metrics import score_confidence
@@ -337,6 +338,13 @@ def test_a_bench_file_states_data_contenders_and_sweeps(run: Any, blobs: Path, t
     assert "14 of them done" in dry.stdout
     assert "Nothing is left to do" in dry.stdout
     assert run("report", folder).exit_code == 0
+
+
+def test_the_bench_files_of_the_package_are_listed(run: Any) -> None:
+    done = run("bench", "--list")
+    assert done.exit_code == 0, done.stderr
+    for name in bench_names():
+        assert name in done.stdout
 
 
 def test_shards_measure_every_cell_once_and_finished_ones_never_again(

@@ -1,11 +1,16 @@
 """Bench files: what they stand for, how settings follow the noise, and how mistakes in them are answered."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from laplaceconfidence.evaluation.bench_file import Bench, bench_names, is_bench_file, load_bench
+from laplaceconfidence.evaluation.bench_file import (
+    Bench,
+    bench_names,
+    is_bench_file,
+    load_bench,
+    read_bench_file,
+)
 from laplaceconfidence.evaluation.noises import Noise
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 
@@ -62,6 +67,26 @@ def test_a_contender_may_have_other_settings_under_another_noise(tmp_path: Path)
     assert second.settings == {"n_neighbors": 2}
     with pytest.raises(InvalidInputError, match="different from that of another contender"):
         load(tmp_path, DATA + 2 * entry.format(50, "symmetric:0.2"))
+
+
+def test_settings_are_given_to_methods_by_name_and_to_all_that_have_them(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    text = "[settings.all]\nwarmup = 3\n[settings.dividemix]\nwarmup = 4\nramp = 5\n" + DATA
+    text += "[[contender]]\nmethod = ['cross_entropy', 'dividemix', 'laplace']\n"
+    text += "[[contender]]\nname = 'own'\nmethod = 'laplace'\nwarmup = 9\n"
+    assert [one.settings for one in load(tmp_path, text).contenders] == [
+        {},
+        {"warmup": 4, "ramp": 5},
+        {"warmup": 3},
+        {"warmup": 9},
+    ]
+    for wrong, said in (
+        ("[settings.divide_mix]\nramp = 1\n", "Did you mean 'dividemix'"),
+        ("[settings.laplace]\nramp = 1\n", "a setting of 'laplace'"),
+        ("[settings.all]\nwarm_up = 1\n", "Did you mean 'warmup'"),
+    ):
+        with pytest.raises(InvalidInputError, match=said):
+            load(tmp_path, wrong + DATA + "[[contender]]\nmethod = 'laplace'\n")
 
 
 def test_sources_come_from_the_file_or_the_command(tmp_path: Path) -> None:
@@ -129,7 +154,7 @@ def test_the_bench_files_of_the_package_are_valid(name: str) -> None:
     pytest.importorskip("torch")
     from laplaceconfidence.evaluation.method_settings import cell_settings
 
-    file = load_bench(name, _AnySource())
+    file = read_bench_file(name)
     bench = file.bench()
     assert file.title
     assert file.description
@@ -148,13 +173,3 @@ def test_the_bench_files_of_the_package_are_valid(name: str) -> None:
                         shared=bench.training,
                         passes=bench.passes,
                     )
-
-
-class _AnySource(dict[str, str]):
-    """A path for whatever data a bench names."""
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return default or "somewhere"
-
-    def __bool__(self) -> bool:
-        return True

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench_runs import NOISES, bench_record, blobs_record
-from laplaceconfidence.evaluation.bench_file import bench_names, load_bench
+from laplaceconfidence.evaluation.bench_file import bench_names, read_bench_file
 from laplaceconfidence.evaluation.contenders import Contender
 from laplaceconfidence.evaluation.grid import Outcome
 from laplaceconfidence.evaluation.published_results import published_results, row_of_method
@@ -73,16 +73,8 @@ def test_every_method_with_a_row_exists_or_is_planned() -> None:
 def test_rows_that_benches_of_the_package_name_were_published() -> None:
     rows = {row for _, _, row, _ in published_results()}
     for name in bench_names():
-        for table in load_bench(name, _Anywhere()).contender:
+        for table in read_bench_file(name).contender:
             assert table.published_as is None or table.published_as in rows
-
-
-class _Anywhere(dict[str, str]):
-    def get(self, key: str, default: str | None = None) -> str:  # type: ignore[override]
-        return default or "somewhere"
-
-    def __bool__(self) -> bool:
-        return True
 
 
 def test_published_figures_are_beside_measured_ones_and_told_apart() -> None:

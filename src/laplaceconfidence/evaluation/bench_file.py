@@ -10,6 +10,12 @@
     [training]                           # shared settings that all methods get, whatever was published
     rounds = 20
 
+    [settings.all]                       # settings of every method that has them
+    warmup = 5
+
+    [settings.dividemix]                 # settings of one method
+    ramp = 5
+
     [[data]]
     name = "digits"
     source = "digits"
@@ -36,7 +42,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from laplaceconfidence.evaluation.contenders import Contender, check_different, expand
+from laplaceconfidence.evaluation.contenders import Contender, check_different, expand, with_settings
 from laplaceconfidence.evaluation.grid import BenchTask
 from laplaceconfidence.evaluation.noises import NONE, Noise
 from laplaceconfidence.evaluation.tables import METRICS
@@ -217,6 +223,7 @@ class BenchFile(_Table):
     published: Published = "all"
     passes: float | None = Field(default=None, gt=0)
     training: dict[str, Any] = {}
+    settings: dict[str, dict[str, Any]] = {}
     metrics: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     data: Annotated[tuple[DataTable, ...], Field(min_length=1)]
@@ -262,6 +269,7 @@ class BenchFile(_Table):
             names = [table.name for table in self.data]
             raise must_be("data.name", "different for every data set", names)
         found = [contender for table in self.contender for contender in table.contenders()]
+        found = with_settings(found, self.settings)
         for contender in found:
             for name in contender.data or ():
                 if name not in self.noises:
@@ -316,6 +324,21 @@ def load_bench(name: str, sources: Mapping[str, str] | None = None) -> BenchFile
     -------
     BenchFile
     """
+    return _with_sources(read_bench_file(name), dict(sources or {}))
+
+
+def read_bench_file(name: str) -> BenchFile:
+    """A bench file as it is written: some of its data may have no source yet.
+
+    Parameters
+    ----------
+    name : str
+        One of ``bench_names()``, or a path that ends in ".toml".
+
+    Returns
+    -------
+    BenchFile
+    """
     where = f"The bench file {name}"
     try:
         if name.endswith(".toml"):
@@ -330,8 +353,7 @@ def load_bench(name: str, sources: Mapping[str, str] | None = None) -> BenchFile
         raise must_be("bench", "an existing TOML file", name) from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise DataFormatError(f"{where} is not TOML: {error}.") from error
-    bench = checked_bench(content, where)
-    return _with_sources(bench, dict(sources or {}))
+    return checked_bench(content, where)
 
 
 def checked_bench(content: Mapping[str, Any], where: str) -> BenchFile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from laplaceconfidence.auditing.fit_request import SET_BY_AUDIT
@@ -111,6 +111,47 @@ def expand(
             own, shared = _told_apart(task, kind, {**settings, **chosen})
             name = ", ".join([group, *(f"{key}={value_text(value)}" for key, value in chosen.items())])
             found.append(Contender(task, name, kind, own, shared, chosen, group, **common))
+    return found
+
+
+def with_settings(
+    contenders: Sequence[Contender], settings: Mapping[str, Mapping[str, Any]]
+) -> list[Contender]:
+    """Contenders with the settings that a bench gives to methods by name, or to all that have them.
+
+    Parameters
+    ----------
+    contenders : sequence of Contender
+        The contenders; what they state themselves stays.
+    settings : mapping of str to mapping
+        Settings by the name of the method, or by "all".
+
+    Returns
+    -------
+    list of Contender
+    """
+    if not settings:
+        return list(contenders)
+    from laplaceconfidence.training.methods.registry import METHODS, settings_of
+
+    owned = {name: settings_of(name) for name in METHODS}
+    for method, of_method in settings.items():
+        if method != ALL and method not in METHODS:
+            raise must_be(
+                "settings", f"by the name of a method, or {ALL!r}", method, did_you_mean(method, METHODS)
+            )
+        valid = {name for names in owned.values() for name in names} if method == ALL else set(owned[method])
+        for name, value in of_method.items():
+            if name not in valid:
+                rule = f"a setting of {'a method' if method == ALL else repr(method)}"
+                raise must_be(f"settings.{method}.{name}", rule, value, did_you_mean(name, valid))
+    found = []
+    for contender in contenders:
+        if contender.task == "training":
+            of_all = {k: v for k, v in settings.get(ALL, {}).items() if k in owned[contender.kind]}
+            given = {**of_all, **settings.get(contender.kind, {}), **contender.settings}
+            contender = replace(contender, settings=given)
+        found.append(contender)
     return found
 
 

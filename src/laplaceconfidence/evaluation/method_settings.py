@@ -86,7 +86,7 @@ def cell_settings(
     method: dict[str, Any] = {}
     origin = ""
     if entry is not None and use != "none":
-        method = dict(entry.method) if is_exact else {}
+        method = {**_usual_confidence(contender.kind), **entry.method} if is_exact else {}
         training = dict(entry.training) if use == "all" else {}
         if method or training:
             what = entry.noise if not entry.rates else f"{entry.noise} {_percent(entry.rates)}"
@@ -106,6 +106,14 @@ def cell_settings(
             assert built is not None
             loaded = load(overrides={**training, "rounds": rounds_for_passes(built, passes)})
     return CellSettings(loaded, origin)
+
+
+def _usual_confidence(method: str) -> dict[str, Any]:
+    """The confidence estimator of a method's class, which published settings are about; empty without one."""
+    from laplaceconfidence.training.methods.registry import build_method
+
+    usual = getattr(build_method(method), "confidence", None)
+    return {} if usual is None else {"confidence": usual}
 
 
 def closest_published(

@@ -50,12 +50,32 @@ How well they find the mistakes in the given labels, if true labels are known:
 Training methods, with a quarter of the samples set aside as test data:
 [cyan]laplaceconfidence bench photos/ --methods cross_entropy,dividemix,laplace --test-share 0.25[/cyan]
 
-A bench file, first only what it would measure and how long that takes:
-[cyan]laplaceconfidence bench table.toml --dry-run[/cyan]
+The paper's table of CIFAR; first only what it would measure and how long that takes:
+[cyan]laplaceconfidence bench table-cifar --dry-run[/cyan]
+
+The same methods on digits, which two cores finish; --list shows the others:
+[cyan]laplaceconfidence bench small-table[/cyan]
+
+Your own bench file:
+[cyan]laplaceconfidence bench table.toml --data photos=/data/photos[/cyan]
 
 The second of eight parts, on one of eight machines that share the folder; after Ctrl+C it is resumed:
 [cyan]laplaceconfidence bench table.toml --out /shared/table --shard 2/8[/cyan]
 """
+
+
+def _list_benches(wanted: bool) -> None:
+    if not wanted:
+        return
+    from laplaceconfidence.cli.console import output, plain_table
+    from laplaceconfidence.evaluation.bench_file import bench_names, read_bench_file
+
+    table = plain_table("Bench files", "name", "what it measures")
+    for name in bench_names():
+        file = read_bench_file(name)
+        table.add_row(name, f"{file.title}. {file.description}.")
+    output().print(table)
+    raise typer.Exit
 
 
 def bench(
@@ -184,6 +204,16 @@ def bench(
         bool,
         word(
             RUN, "Show the cells, their settings and about how long they take; measure nothing.", "--dry-run"
+        ),
+    ] = False,
+    list_: Annotated[
+        bool,
+        typer.Option(
+            "--list",
+            callback=_list_benches,
+            is_eager=True,
+            help="List the bench files that come with the package.",
+            rich_help_panel=GRID,
         ),
     ] = False,
 ) -> None:
