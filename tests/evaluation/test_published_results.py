@@ -49,7 +49,7 @@ def test_figures_are_those_of_the_paper() -> None:
     assert ("CIFAR-10", "asymmetric:0.4", "Mixup", "best_round_accuracy") not in found
     names = {metric.name for metric in METRICS["training"]}
     assert {metric.partition("@")[0] for *_, metric in found} <= names
-    assert all(0 < one.value < 1 for one in found.values())
+    assert all(0 < one.value < 1 for key, one in found.items() if not key[3].startswith("seconds"))
 
 
 def test_only_a_method_with_its_usual_settings_has_the_row_of_the_method() -> None:

@@ -12,12 +12,13 @@ from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.evaluation.contenders import Contender
+from laplaceconfidence.evaluation.estimate_times import EstimateTimer
 from laplaceconfidence.evaluation.grid import Cell, Scores
 from laplaceconfidence.evaluation.metrics import score_confidence
 from laplaceconfidence.evaluation.noises import Noise
 from laplaceconfidence.evaluation.out_of_fold import out_of_fold_probabilities
 from laplaceconfidence.memory import PeakMemory
-from laplaceconfidence.stages import stage
+from laplaceconfidence.stages import observing, stage
 from laplaceconfidence.validation import must_be
 
 GIGABYTE = 1e9
@@ -99,14 +100,15 @@ class ConfidenceCells:
             settings={**({} if self.n_jobs is None else {"n_jobs": self.n_jobs}), **settings},
         )
         start = time.perf_counter()
-        with PeakMemory() as peak:
+        timer = EstimateTimer(len(data))
+        with PeakMemory() as peak, observing(timer):
             confidence = request.fit().confidence_
         seconds = time.perf_counter() - start + shared.feature_seconds
         seconds += 0.0 if by_features else shared.probability_seconds
         known = (data.labels != MISSING) & (truth != MISSING)
         found = score_confidence(confidence[known], (data.labels == truth)[known]).as_dict()
         memory = {} if peak.bytes is None else {"peak_memory": peak.bytes / GIGABYTE}
-        return {**found, "seconds": seconds, **memory}
+        return {**found, "seconds": seconds, **timer.scores(shared.feature_seconds), **memory}
 
     def _shared_by(self, cell: Cell) -> _Shared:
         key = (cell.noise, cell.seed)

@@ -20,7 +20,7 @@ class PublishedResult:
     Attributes
     ----------
     value : float
-        The figure, as a share and not in percent.
+        The figure; accuracies are shares, not in percent.
     source : str
         Where it stands.
     """
@@ -47,7 +47,8 @@ def published_results() -> dict[tuple[str, str, str, str], PublishedResult]:
                 for noise, value in zip(table["noises"], values, strict=True):
                     if not math.isnan(value):
                         key = (table["data"], noise, row, metric)
-                        found[key] = PublishedResult(value / _PERCENT, table["source"])
+                        scale = 1.0 if metric.startswith("seconds") else _PERCENT
+                        found[key] = PublishedResult(value / scale, table["source"])
     return found
 
 

@@ -26,6 +26,7 @@ class Metric:
     note: str = ""
     short: str = ""  # used where space is limited; the title if empty
     is_minor: bool = False  # in the files and the report, but not on the console
+    is_optional: bool = False  # only where a bench file asks for it
 
     def shown(self, value: float) -> str:
         """Format a value as in tables; values with the same format count as equal."""
@@ -61,6 +62,16 @@ _OF_LABELS = (
         is_minor=True,
     ),
 )
+_TIMES = tuple(
+    Metric(name, title, "lowest", "seconds", "per estimate of all confidences", is_optional=True)
+    for name, title in (
+        ("seconds_estimate", "Seconds of an estimate"),
+        ("seconds_features", "Seconds for features"),
+        ("seconds_search", "Seconds for the search of neighbors"),
+        ("seconds_graph", "Seconds for the graph"),
+        ("seconds_solve", "Seconds for the solution"),
+    )
+)
 _MEMORY = Metric(
     "peak_memory",
     "Peak memory in GB",
@@ -83,6 +94,7 @@ METRICS: dict[BenchTask, tuple[Metric, ...]] = {
             "features and probabilities included",
         ),
         *_OF_LABELS,
+        *_TIMES,
         _MEMORY,
     ),
     "training": (
@@ -137,6 +149,7 @@ METRICS: dict[BenchTask, tuple[Metric, ...]] = {
             is_minor=True,
         ),
         *_OF_LABELS,
+        *_TIMES,
         _MEMORY,
         Metric(
             "peak_gpu_memory",
@@ -230,9 +243,10 @@ class Table:
         return any(place == column for _, place in self.published)
 
     def published_text(self, contender: str, column: Column) -> str:
-        """The published figure, in percent, or a dash if there is none."""
+        """The published figure with its own digits, or a dash if there is none."""
         found = self.published.get((contender, column))
-        return "–" if found is None else f"{100 * found.value:.4g}"
+        scale = 100 if self.metric.unit == "percent" else 1
+        return "–" if found is None else f"{scale * found.value:.4g}"
 
     @property
     def published_sources(self) -> list[str]:
@@ -323,10 +337,10 @@ def chosen_tables(tables: Sequence[Table], metrics: Sequence[str]) -> list[Table
     Returns
     -------
     list of Table
-        All tables where none is of these metrics.
+        All tables but those of optional metrics where none is of these metrics.
     """
     found = [table for name in metrics for table in tables if table.metric.name.partition("@")[0] == name]
-    return found or list(tables)
+    return found or [table for table in tables if not table.metric.is_optional]
 
 
 def _metrics(task: BenchTask, outcomes: Sequence[Outcome]) -> list[Metric]:

@@ -15,11 +15,13 @@ from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.evaluation.confidence_cells import GIGABYTE
+from laplaceconfidence.evaluation.estimate_times import EstimateTimer
 from laplaceconfidence.evaluation.grid import Cell, Scores
 from laplaceconfidence.evaluation.metrics import score_confidence
 from laplaceconfidence.evaluation.noises import Noise
 from laplaceconfidence.memory import PeakMemory
 from laplaceconfidence.run_files import CHECKPOINTS, MODEL, TIMINGS
+from laplaceconfidence.stages import observing
 
 NOT_KEPT = (CHECKPOINTS, MODEL)  # of a finished run: large, and no figure needs them
 SCORES = {
@@ -72,7 +74,9 @@ class TrainingCells:
         classifier = RobustClassifier(**parameters, random_state=cell.seed, out=run)
         first, *further = self.tests or (None,)
         reset_peak_gpu_memory(classifier.device)
-        with PeakMemory() as peak:
+        n_held_out = round(classifier.validation_fraction * int((data.labels != MISSING).sum()))
+        timer = EstimateTimer(len(data) - n_held_out)
+        with PeakMemory() as peak, observing(timer):
             classifier.fit(
                 data,
                 test=None if first is None else self.tests[first],
@@ -81,8 +85,7 @@ class TrainingCells:
             )
         scores = scores_of_summary(classifier.summary_) | confidence_scores(classifier.confidence_, data)
         lines = (run / TIMINGS).read_text(encoding="utf-8").splitlines()
-        n_held_out = round(classifier.validation_fraction * int((data.labels != MISSING).sum()))
-        scores["n_held_out"] = float(n_held_out)
+        scores |= {"n_held_out": float(n_held_out), **timer.scores()}
         scores["seconds"] = float(sum(json.loads(line)["seconds"] for line in lines))
         on_gpu = peak_gpu_memory(classifier.device)
         for name, amount in (("peak_memory", peak.bytes), ("peak_gpu_memory", on_gpu)):

@@ -122,7 +122,7 @@ def scores_text(outcome: Outcome) -> str:
     metrics = [
         metric
         for metric in METRICS[outcome.cell.task]
-        if not metric.is_minor and outcome.scores.get(metric.name) is not None
+        if not (metric.is_minor or metric.is_optional) and outcome.scores.get(metric.name) is not None
     ]
     return ", ".join(
         f"{metric.shown(float(outcome.scores[metric.name] or 0))} s"
