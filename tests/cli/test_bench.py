@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
@@ -485,6 +487,43 @@ def test_a_bench_file_of_methods_with_a_named_test_set(run: Any, blobs: Path, tm
     } <= figures
     html = (tmp_path / "out" / "report.html").read_text()
     assert "On the diagonal: symmetric 20%: given labels " in html
+
+
+def test_mini_webvision_with_both_test_sets_top_1_and_top_5(run: Any, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    root, synsets = tmp_path / "webvision", [f"n{code:08d}" for code in range(60)]
+    (root / "info").mkdir(parents=True)
+    (root / "info/synsets.txt").write_text("\n".join(synsets))
+    names = [(f"google/q{label + 1:04d}/{number}.png", label) for number in range(6) for label in (0, 1)]
+    (root / "info/train_filelist_google.txt").write_text("".join(f"{name} {code}\n" for name, code in names))
+    (root / "info/val_filelist.txt").write_text("a.png 0\nb.png 1\n")
+    for path, label in (
+        *((root / name, label) for name, label in names),
+        *((root / "val_images_256" / f"{name}.png", label) for name, label in (("a", 0), ("b", 1))),
+        *((tmp_path / "ilsvrc" / synsets[label] / "x.png", label) for label in (0, 1)),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 60, (14, 20, 3), dtype=np.uint8)
+        pixels[..., label] += 180
+        Image.fromarray(pixels).save(path)
+    text = (resources.files("laplaceconfidence") / "benches" / "table-webvision.toml").read_text()
+    text = text.replace('"laplace", "dividemix", "co_teaching", ', "")
+    changed = text[: text.rindex("[[contender]]")] + "[training]\nnetwork = 'small_cnn'\nrounds = 2\n"
+    (tmp_path / "table.toml").write_text(changed + "weak = { resized_crop = 8 }\nbatch_size = 8\n")
+    done = run(
+        *("bench", "table.toml", "--data", "Mini-WebVision=webvision", "--data", "ILSVRC12=ilsvrc"),
+        *("--device", "cpu", "--n-jobs", "1", "-o", "out"),
+    )
+    assert done.exit_code == 0, done.stderr
+    (line,) = lines_of(tmp_path / "out")
+    scores = line["scores"]
+    for end in ("", "@ILSVRC12"):
+        assert 0 <= scores[f"best_round_accuracy{end}"] <= 1
+        assert scores[f"chosen_round_top_5_accuracy{end}"] >= scores[f"chosen_round_accuracy{end}"]
+    assert "Top-5 test accuracy on ILSVRC12, chosen round" in (tmp_path / "out" / "tables.md").read_text()
+    settings = next((tmp_path / "out" / "runs").glob("*/settings.json")).read_text()
+    assert json.loads(settings)["image_size"] == 320
 
 
 @pytest.mark.parametrize(

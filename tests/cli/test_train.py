@@ -354,7 +354,8 @@ def test_mini_webvision_with_both_its_test_sets(run: Any, tmp_path: Path) -> Non
         draw(tmp_path / "ilsvrc" / synsets[label] / "x.JPEG", label, rng, side=9)
     words = ("--preset", "mini-webvision", "--network", "small_cnn", *QUICK)
     done = run(
-        *("train", "webvision", *words, "--image-size", "8", "--set", "method.entropy_penalty=false"),
+        *("train", "webvision", *words, "--image-size", "10", "--set", "weak.resized_crop=8"),
+        *("--set", "method.entropy_penalty=false"),
         *("--test", "webvision", "--test", "ilsvrc"),
     )
     assert done.exit_code == 0, done.stderr

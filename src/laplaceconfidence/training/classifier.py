@@ -111,9 +111,11 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         the same number of samples in a pass, by their given labels.
     device : str or torch.device, default="auto"
         "auto" takes a GPU if there is one.
-    image_size : int or tuple of int, optional
-        Side or (height, width) that image files are resized to. By default they keep their size, except
-        that files of more than 96 pixels are resized to 64 where ``network`` is "auto" and there is no GPU.
+    image_size : int, CenterSquare or tuple of int, optional
+        Side or (height, width) that image files are resized to; ``CenterSquare(320)`` of
+        ``laplaceconfidence.data.images`` resizes the shorter side and keeps the center. By default they
+        keep their size, except that files of more than 96 pixels are resized to 64 where ``network`` is
+        "auto" and there is no GPU.
     n_workers : int, default=0
         Processes that read samples of data sets too large for memory.
     n_jobs : int, optional

@@ -101,6 +101,7 @@ def trained_model(
         input_shape=task.samples.shape,
         mean=task.views.mean,
         deviation=task.views.deviation,
+        crop=task.views.crop,
         network=network_reference(network),
         feature_layer=feature_layer,
         feature_columns=data.feature_columns,

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from laplaceconfidence.training.losses import soft_cross_entropy
+from laplaceconfidence.training.sample_views import crop_of, network_shape
 from laplaceconfidence.training.settings import autocast, choose_device, fast_precision, torch_threads
 from laplaceconfidence.training.trained_network import build_module
 
@@ -39,6 +40,7 @@ def seconds_per_sample(
     if network == "auto" or batch_size == "auto":
         return None
     device = choose_device(parameters.get("device", "auto"))
+    sample_shape = network_shape(sample_shape, crop_of(parameters.get("weak", "none")))
     numbers = 1
     for side in sample_shape:
         numbers *= side

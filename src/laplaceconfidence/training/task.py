@@ -19,7 +19,13 @@ from laplaceconfidence.training.inputs import TrainingData
 from laplaceconfidence.training.methods.interface import Method, NetworkEvidence
 from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.run_settings import RunSettings
-from laplaceconfidence.training.sample_views import SampleViews, build_augmentations, input_statistics
+from laplaceconfidence.training.sample_views import (
+    SampleViews,
+    build_augmentations,
+    crop_of,
+    input_statistics,
+    network_shape,
+)
 from laplaceconfidence.training.samples import ResidentSamples, Samples
 from laplaceconfidence.training.seeds import derived_seed
 from laplaceconfidence.training.settings import TrainingSettings
@@ -161,8 +167,11 @@ def build_task(
     train_rows, validation_rows = split_validation(data.labels, run.validation_fraction, settings.seed)
     augmentations = build_augmentations(run.weak, run.strong, data.samples.shape)
     mean, deviation = _statistics(data.samples, train_rows, settings.seed)
-    views = SampleViews(*augmentations, mean.to(device), deviation.to(device), settings.channels_last)
-    build = _module_builder(data, run.method, run.network, run.feature_layer)
+    crop = crop_of(run.weak)
+    _check_crop(crop, data.samples.shape)
+    views = SampleViews(*augmentations, mean.to(device), deviation.to(device), settings.channels_last, crop)
+    shape = network_shape(data.samples.shape, crop)
+    build = _module_builder(shape, len(data.class_names), run.method, run.network, run.feature_layer)
     networks = []
     for number in range(run.method.n_networks):
         module = build(number, derived_seed(settings.seed, "network", number)).to(device)
@@ -190,11 +199,17 @@ def build_task(
     )
 
 
+def _check_crop(crop: int | None, sample_shape: tuple[int, ...]) -> None:
+    if crop is not None and len(sample_shape) == 3 and crop > min(sample_shape[1:]):
+        rule = f"a crop of at most the size of the images, {sample_shape[1]} x {sample_shape[2]}"
+        advice = "Resize image files to a larger 'image_size', or take a smaller crop (weak.resized_crop)."
+        raise must_be("weak", rule, crop, advice)
+
+
 def _module_builder(
-    data: TrainingData, method: Method, network: NetworkSpec, feature_layer: str | None
+    shape: tuple[int, ...], n_classes: int, method: Method, network: NetworkSpec, feature_layer: str | None
 ) -> Callable[[int, int], HeadedNetwork]:
     """The function that builds a network from its number and a seed."""
-    shape, n_classes = data.samples.shape, len(data.class_names)
 
     def build(number: int, seed: int) -> HeadedNetwork:
         with torch.random.fork_rng():

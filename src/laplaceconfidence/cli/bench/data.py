@@ -98,7 +98,7 @@ def data_of_methods(
             changes=request.changes,
         )
     data = load(preset).data
-    image_size = data.image_size if image_size is None else image_size
+    image_size = data.size(image_size)
     has_test = bool(table.test) or table.test_share is not None
     prepared = prepare(
         dataset,

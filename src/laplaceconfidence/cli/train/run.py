@@ -260,7 +260,7 @@ def _wanted(request: TrainingRequest, preset: Preset) -> TrainingSource:
 
 
 def _image_size(request: TrainingRequest, preset: Preset) -> int | None:
-    return preset.data.image_size if request.image_size is None else request.image_size
+    return preset.data.size(request.image_size)
 
 
 def write_true_labels(folder: Path, train: NoisyDataset, test: NoisyDataset | None) -> None:
