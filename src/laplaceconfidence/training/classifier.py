@@ -24,7 +24,9 @@ from laplaceconfidence.training.network_classifier import NetworkClassifier
 from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.notebook import NotebookSummary
 from laplaceconfidence.training.results import (
+    add_top_5,
     final_results,
+    top_5_accuracies,
     trained_model,
     training_summary,
     write_results,
@@ -347,7 +349,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         results = final_results(loop)
         self.confidence_ = results.confidence
         self.refined_labels_ = data.class_values[results.refined]
-        self.summary_ = training_summary(loop, results)
+        self.summary_ = training_summary(loop, results.check)
+        add_top_5(self.summary_, top_5_accuracies(loop))
         self._given_codes = loop.task.labels
         self._use(trained_model(loop, data, network, self.feature_layer))
         if folder is not None:

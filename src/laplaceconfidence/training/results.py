@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -35,8 +35,6 @@ class Results:
     probabilities: FloatArray  # (n, C)
     refined: IntArray  # (n,) codes
     check: LabelCheck | None  # of the refined labels, if enough labels were held out
-    test_probabilities: FloatArray | None = None  # of the test set, if there is one
-    top_5: Mapping[str, float] = field(default_factory=dict)  # by test set; that of ``fit(test=...)`` is ""
 
 
 def final_results(loop: Loop) -> Results:
@@ -64,19 +62,7 @@ def final_results(loop: Loop) -> Results:
 
     found = task.team.on_first(estimated, task.device)
     check = found["check"] and LabelCheck(**found["check"])
-    tests = {"": task.test, **task.further_tests} if task.test else dict(task.further_tests)
-    test_probabilities, top_5 = None, {}
-    for name, test in tests.items():  # every process takes part
-        if test is None or (name and len(task.class_names) <= TOP):
-            continue
-        test_rows = torch.arange(len(test.samples))
-        predicted = task.mean_probabilities(method.predictors, loop.settings, test_rows, test.samples)
-        test_probabilities = test_probabilities if name else predicted
-        if (share := top_5_accuracy(predicted, test.labels)) is not None:
-            top_5[name] = share
-    return Results(
-        found["confidence"].numpy(), probabilities, found["refined"].numpy(), check, test_probabilities, top_5
-    )
+    return Results(found["confidence"].numpy(), probabilities, found["refined"].numpy(), check)
 
 
 def refined_labels(labels: IntArray, confidence: FloatArray, probabilities: FloatArray) -> IntArray:
@@ -111,12 +97,11 @@ def trained_model(
     )
 
 
-def training_summary(loop: Loop, results: Results) -> dict[str, Any]:
+def training_summary(loop: Loop, check: LabelCheck | None) -> dict[str, Any]:
     """The chosen round, the accuracies and the check of the refined labels.
 
     Test accuracies are reported; nothing is chosen by them.
     """
-    check, top_5 = results.check, results.top_5
     history, best = loop.progress.history, loop.progress.best
     summary: dict[str, Any] = {
         "rounds": len(history),
@@ -132,13 +117,11 @@ def training_summary(loop: Loop, results: Results) -> dict[str, Any]:
         summary["validation_accuracy"] = best["validation_accuracy"]
     if history and "test_accuracy" in history[-1]:
         accuracies = [record["test_accuracy"] for record in history]
-        summary |= _test_summary(accuracies, summary["chosen_round"], top_5.get(""))
+        summary |= _test_summary(accuracies, summary["chosen_round"])
     if loop.task.further_tests:
         summary["further_tests"] = {
             name: _test_summary(
-                [record["further_test_accuracies"][name] for record in history],
-                summary["chosen_round"],
-                top_5.get(name),
+                [record["further_test_accuracies"][name] for record in history], summary["chosen_round"]
             )
             for name in loop.task.further_tests
         }
@@ -156,19 +139,47 @@ def _notes_on_rounds(loop: Loop) -> list[str]:
     ]
 
 
-def _test_summary(accuracies: Sequence[float], chosen_round: int, top_5: float | None) -> dict[str, float]:
-    """The accuracies on one test set; top-5 is that of the chosen round."""
-    further = {} if top_5 is None else {"test_top_5_accuracy_of_chosen_round": top_5}
-    return further | {
+def _test_summary(accuracies: Sequence[float], chosen_round: int) -> dict[str, float]:
+    """The accuracies on one test set."""
+    return {
         "test_accuracy_of_chosen_round": accuracies[chosen_round - 1],
         "test_accuracy_mean_of_last_rounds": float(np.mean(accuracies[-LAST_ROUNDS:])),
         "test_accuracy_best_round_for_comparison_only": max(accuracies),
     }
 
 
+def top_5_accuracies(loop: Loop) -> dict[str, float]:
+    """Top-5 accuracy of the networks as they are now on every test set, by name; empty for few classes.
+
+    The name of the test set that ``fit(test=...)`` was given is "".
+    """
+    task = loop.task
+    tests = {**({} if task.test is None else {"": task.test}), **task.further_tests}
+    found = {}
+    for name, test in tests.items() if len(task.class_names) > TOP else ():
+        rows = torch.arange(len(test.samples))
+        predicted = task.mean_probabilities(loop.method.predictors, loop.settings, rows, test.samples)
+        accuracy = top_5_accuracy(predicted, test.labels)
+        if accuracy is not None:
+            found[name] = accuracy
+    return found
+
+
+def add_top_5(summary: dict[str, Any], top_5: Mapping[str, float]) -> None:
+    """Add top-5 accuracies of the chosen round to the summary of a run."""
+    for name, accuracy in top_5.items():
+        of_test = summary["further_tests"][name] if name else summary
+        of_test["test_top_5_accuracy_of_chosen_round"] = accuracy
+
+
 def write_results(folder: RunFolder | None, loop: Loop, results: Results, summary: Mapping[str, Any]) -> None:
     """Write predictions, refined labels and, last, the summary, which marks the run as finished."""
-    task, test_probabilities = loop.task, results.test_probabilities
+    task = loop.task
+    test_probabilities = None
+    if task.test is not None:  # every process takes part, only the first writes
+        rows = torch.arange(len(task.test.samples))
+        predictors = loop.method.predictors
+        test_probabilities = task.mean_probabilities(predictors, loop.settings, rows, task.test.samples)
     if folder is None:
         return
     names = np.array([*task.class_names, None], dtype=object)  # -1 reads the last entry: no label

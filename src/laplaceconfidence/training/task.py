@@ -170,8 +170,7 @@ def build_task(
     crop = crop_of(run.weak)
     _check_crop(crop, data.samples.shape)
     views = SampleViews(*augmentations, mean.to(device), deviation.to(device), settings.channels_last, crop)
-    shape = network_shape(data.samples.shape, crop)
-    build = _module_builder(shape, len(data.class_names), run.method, run.network, run.feature_layer)
+    build = _module_builder(data, run.method, run.network, run.feature_layer, crop)
     networks = []
     for number in range(run.method.n_networks):
         module = build(number, derived_seed(settings.seed, "network", number)).to(device)
@@ -207,9 +206,14 @@ def _check_crop(crop: int | None, sample_shape: tuple[int, ...]) -> None:
 
 
 def _module_builder(
-    shape: tuple[int, ...], n_classes: int, method: Method, network: NetworkSpec, feature_layer: str | None
+    data: TrainingData,
+    method: Method,
+    network: NetworkSpec,
+    feature_layer: str | None,
+    crop: int | None = None,
 ) -> Callable[[int, int], HeadedNetwork]:
     """The function that builds a network from its number and a seed."""
+    shape, n_classes = network_shape(data.samples.shape, crop), len(data.class_names)
 
     def build(number: int, seed: int) -> HeadedNetwork:
         with torch.random.fork_rng():
