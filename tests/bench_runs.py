@@ -1,12 +1,23 @@
 """Small benches for tests: a file of two classes, and a finished bench without measuring anything."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from laplaceconfidence.evaluation.grid import Outcome
-from laplaceconfidence.records.bench_run import BenchRecord, BenchRun, append_outcome, open_bench, read_bench
+from laplaceconfidence.evaluation.grid import BenchTask, Outcome
+from laplaceconfidence.records.bench_run import (
+    BenchRecord,
+    BenchRun,
+    ContenderRecord,
+    append_outcome,
+    open_bench,
+    read_bench,
+)
 
+NOISES = ("symmetric:0.2", "asymmetric:0.4")
+COLUMNS = tuple(f"blobs, {noise}" for noise in NOISES)
 CLASSES = ("<script>alert(1)</script>", "b & c")
 
 
@@ -20,14 +31,34 @@ def write_blobs(folder: Path, n: int = 60) -> Path:
     return path
 
 
+def blobs_record(**changes: object) -> dict[str, Any]:
+    return {
+        "source": "blobs.npz",
+        "class_names": list(CLASSES),
+        "data": "60 samples",
+        "noises": list(NOISES),
+        "mapping": {CLASSES[0]: CLASSES[1]},
+    } | changes
+
+
+def contender_record(
+    task: BenchTask, name: str, where: Sequence[str] = COLUMNS, **settings: object
+) -> ContenderRecord:
+    return ContenderRecord(
+        task=task, name=name, kind=name, settings={column: dict(settings) for column in where}, group=name
+    )
+
+
 def bench_record(**changes: object) -> BenchRecord:
     settings: dict[str, object] = {
-        "source": {"source": "blobs.npz", "class_names": list(CLASSES), "data": "60 samples"},
-        "settings": {"mapping": {CLASSES[0]: CLASSES[1]}},
-        "noises": ("symmetric:0.2", "asymmetric:0.4"),
+        "data": {"blobs": blobs_record()},
         "seeds": (0, 1),
-        "estimators": {"laplace": {}, "knn-vote": {}},
-        "methods": {"cross_entropy": {"rounds": 3}, "laplace": {"rounds": 3}},
+        "contenders": (
+            contender_record("confidence", "laplace"),
+            contender_record("confidence", "knn-vote"),
+            contender_record("training", "cross_entropy", rounds=3),
+            contender_record("training", "laplace", rounds=3),
+        ),
     }
     return BenchRecord(**(settings | changes))  # type: ignore[arg-type]
 

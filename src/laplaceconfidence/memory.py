@@ -1,12 +1,17 @@
-"""The memory that this process can still use."""
+"""The memory that this process can still use, and the most that it used in a block."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 _CONTROL_GROUP = Path("/sys/fs/cgroup")
 _MEMINFO = Path("/proc/meminfo")
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_RESET_PEAK = "5"
 
 
 def available_memory() -> int | None:
@@ -43,3 +48,37 @@ def _of_the_container() -> int | None:
         return None
     files = sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
     return max(0, limit - (used - files))  # cached files make room when memory is needed
+
+
+@dataclass(slots=True)
+class PeakMemory:
+    """Measures the most memory that this process had in use inside of a ``with`` block.
+
+    Attributes
+    ----------
+    bytes : int or None
+        The memory, known after the block; ``None`` where the system does not tell.
+    """
+
+    bytes: int | None = None
+    _is_reset: bool = False
+
+    def __enter__(self) -> Self:
+        try:
+            _CLEAR.write_text(_RESET_PEAK, encoding="ascii")
+            self._is_reset = True
+        except OSError:  # not Linux, or not allowed
+            self._is_reset = False
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._is_reset:
+            return
+        try:
+            for line in _STATUS.read_text(encoding="ascii").splitlines():
+                if line.startswith("VmHWM:"):
+                    self.bytes = int(line.split()[1]) * 1024
+        except (OSError, ValueError, IndexError):
+            pass

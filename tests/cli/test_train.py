@@ -21,6 +21,7 @@ from laplaceconfidence import folder_lock
 from laplaceconfidence.cli.train import data as training_data
 from laplaceconfidence.cli.train.command import _quiet_unless_first
 from laplaceconfidence.cli.train.progress import RoundDisplay
+from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.exceptions import AdjustedSettingWarning
 from laplaceconfidence.records import read_audit
@@ -286,6 +287,23 @@ def test_noise_is_put_in_for_benchmarks_and_said(run: Any, photos: Path, tmp_pat
     assert "According to the true labels" in done.stdout
 
 
+def test_noise_without_a_seed_of_its_own_follows_the_seed_of_the_run(run: Any, tmp_path: Path) -> None:
+    words = ("train", "digits", *("--rounds", "1", "--device", "cpu", "--set", "method.warmup=1"))
+    given = {}
+    for name, more in {
+        "two": ("--seed", "2", "--set", "data.test_share=0.9"),
+        "fixed": ("--seed", "2", "--set", "data.test_share=0.9", "--set", "noise.seed=0"),
+    }.items():
+        done = run(*words, *more, "--out", name)
+        assert done.exit_code == 0, done.stderr
+        given[name] = pd.read_parquet(tmp_path / name / "refined_labels.parquet")["given_label"].tolist()
+    data = read_dataset("digits")
+    rows = np.sort(np.random.default_rng(2).permutation(len(data))[round(0.9 * len(data)) :])
+    for name, seed in (("two", 2), ("fixed", 0)):
+        noisy = add_noise(data.subset(rows), "symmetric", 0.8, random_state=seed)
+        assert given[name] == [noisy.class_names[code] for code in noisy.labels]
+
+
 def test_another_method_with_the_same_preset(run: Any, photos: Path) -> None:
     words = ("--method", "cross_entropy", "--rounds", "2", "--device", "cpu", "--batch-size", "16")
     done = run("train", "photos", "--preset", "image-folder-small", *words)
@@ -354,7 +372,8 @@ def test_mini_webvision_with_both_its_test_sets(run: Any, tmp_path: Path) -> Non
         draw(tmp_path / "ilsvrc" / synsets[label] / "x.JPEG", label, rng, side=9)
     words = ("--preset", "mini-webvision", "--network", "small_cnn", *QUICK)
     done = run(
-        *("train", "webvision", *words, "--image-size", "8", "--set", "method.entropy_penalty=false"),
+        *("train", "webvision", *words, "--image-size", "10", "--set", "weak.resized_crop=8"),
+        *("--set", "method.entropy_penalty=false"),
         *("--test", "webvision", "--test", "ilsvrc"),
     )
     assert done.exit_code == 0, done.stderr

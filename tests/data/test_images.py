@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from laplaceconfidence.data import images
-from laplaceconfidence.data.images import load_image, load_images
+from laplaceconfidence.data.images import CenterSquare, load_image, load_images
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 
 
@@ -188,3 +188,19 @@ def test_broken_and_missing_files_are_named(tmp_path: Path) -> None:
         load_image(path)
     with pytest.raises(DataFormatError, match=r"nowhere.png cannot be decoded"):
         load_image(tmp_path / "nowhere.png")
+
+
+def test_a_center_square_keeps_the_proportions(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (30, 50, 3), dtype=np.uint8)
+    for name, picture in (("wide.png", pixels), ("tall.png", pixels.transpose(1, 0, 2))):
+        Image.fromarray(np.ascontiguousarray(picture)).save(tmp_path / name)
+        found = load_image(tmp_path / name, CenterSquare(12))
+        whole = Image.fromarray(np.ascontiguousarray(picture))
+        width, height = (20, 12) if name == "wide.png" else (12, 20)
+        resized = np.asarray(whole.resize((width, height), Image.Resampling.BILINEAR))
+        top, left = (height - 12) // 2, (width - 12) // 2
+        np.testing.assert_array_equal(found, resized[top : top + 12, left : left + 12])
+    np.testing.assert_array_equal(
+        load_image(tmp_path / "wide.png", 12),
+        np.asarray(Image.fromarray(pixels).resize((12, 12), Image.Resampling.BILINEAR)),
+    )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laplaceconfidence.evaluation.grid import Cell, Outcome
+from laplaceconfidence.evaluation.grid import Cell, Entry, Grid, Outcome
 from laplaceconfidence.evaluation.table_formats import as_csv, as_latex, as_markdown
 from laplaceconfidence.evaluation.tables import METRICS, Table, build_tables, leader_sentence, summarize_seeds
 
@@ -17,11 +17,14 @@ NOISES = ("symmetric:0.2", "asymmetric:0.4")
 
 
 def outcome(contender: str, noise: str, seed: int, auroc: float | None, seconds: float = 1.0) -> Outcome:
-    return Outcome(Cell("confidence", contender, noise, seed), {"auroc": auroc, "seconds": seconds})
+    return Outcome(Cell("confidence", contender, noise, seed, "blobs"), {"auroc": auroc, "seconds": seconds})
 
 
 def tables_of(outcomes: list[Outcome], contenders: tuple[str, ...] = ("a", "b_c")) -> dict[str, Table]:
-    return {table.metric.name: table for table in build_tables(outcomes, "confidence", contenders, NOISES)}
+    where = frozenset(("blobs", noise) for noise in NOISES)
+    entries = tuple(Entry("confidence", name, where) for name in contenders)
+    grid = Grid({"blobs": NOISES}, (0, 1), entries)
+    return {table.metric.name: table for table in build_tables(outcomes, "confidence", grid)}
 
 
 OUTCOMES = [
@@ -49,7 +52,7 @@ def test_mean_and_deviation_are_those_of_numpy(values: list[float]) -> None:
 
 def test_cells_are_grouped_by_contender_and_noise() -> None:
     table = tables_of(OUTCOMES)["auroc"]
-    first, second = table.noises
+    first, second = table.columns
     assert table.text("a", first) == "0.850 ± 0.071"
     assert table.text("a", second) == "0.600"
     assert table.text("b_c", second) == "0.650"
@@ -60,16 +63,16 @@ def test_cells_are_grouped_by_contender_and_noise() -> None:
 
 def test_lowest_is_best_where_it_is() -> None:
     table = tables_of(OUTCOMES)["seconds"]
-    assert table.best(table.noises[1]) == {"b_c"}
-    assert table.best(table.noises[0]) == {"a", "b_c"}
-    assert table.text("a", table.noises[1]) == "250"
+    assert table.best(table.columns[1]) == {"b_c"}
+    assert table.best(table.columns[0]) == {"a", "b_c"}
+    assert table.text("a", table.columns[1]) == "250"
 
 
 def test_what_looks_equal_shares_the_lead_and_one_alone_has_none() -> None:
     table = tables_of([outcome("a", NOISES[0], 0, 0.90001), outcome("b_c", NOISES[0], 0, 0.89999)])["auroc"]
-    assert table.best(table.noises[0]) == {"a", "b_c"}
-    assert table.best(table.noises[1]) == frozenset()
-    assert table.text("a", table.noises[1]) == "–"
+    assert table.best(table.columns[0]) == {"a", "b_c"}
+    assert table.best(table.columns[1]) == frozenset()
+    assert table.text("a", table.columns[1]) == "–"
     assert table.n_compared == 1
 
 
@@ -123,7 +126,7 @@ def test_markdown_and_latex_mark_the_best_and_escape() -> None:
     assert r"a & \textbf{0.850 $\pm$ 0.071} & 0.600 \\" in latex
     assert r"b\_c & 0.700 & \textbf{0.650} \\" in latex
     assert r"symmetric 20\%" in latex
-    assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == len(METRICS["confidence"])
+    assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == 2
     assert not re.search(r"(?<!\\)[_#]", latex)
 
 
@@ -131,3 +134,23 @@ def test_every_metric_of_training_says_that_the_best_round_is_for_comparison_onl
     titles = {metric.name: metric.title for metric in METRICS["training"]}
     assert "for comparison only" in titles["best_round_accuracy"]
     assert next(iter(titles)) == "last_rounds_accuracy"
+
+
+def test_accuracies_on_further_test_sets_have_tables_of_their_own() -> None:
+    cell = Cell("training", "a", NOISES[0], 0, "photographs")
+    scores = {"last_rounds_accuracy": 0.5, "chosen_round_top_5_accuracy": 0.9, "seconds": 1.0}
+    on_other = {"last_rounds_accuracy@ILSVRC12": 0.25, "chosen_round_top_5_accuracy@ILSVRC12": 0.75}
+    grid = Grid(
+        {"photographs": NOISES}, (0,), (Entry("training", "a", frozenset({(cell.data, cell.noise)})),)
+    )
+    found = {
+        table.metric.title: table.text("a", table.columns[0])
+        for table in build_tables([Outcome(cell, {**scores, **on_other})], "training", grid)
+    }
+    assert found == {
+        "Test accuracy, mean of the last 10 rounds": "50.00",
+        "Test accuracy on ILSVRC12, mean of the last 10 rounds": "25.00",
+        "Top-5 test accuracy, chosen round": "90.00",
+        "Top-5 test accuracy on ILSVRC12, chosen round": "75.00",
+        "Seconds": "1.00",
+    }

@@ -23,7 +23,7 @@ def blobs(n: int = 120) -> NoisyDataset:
 
 
 def cell(name: str, noise: str = "symmetric:0.4", seed: int = 1) -> Cell:
-    return Cell("confidence", name, noise, seed)
+    return Cell("confidence", name, noise, seed, "blobs")
 
 
 def test_scores_are_those_of_the_confidence_on_the_noisy_labels() -> None:

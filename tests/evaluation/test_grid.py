@@ -1,18 +1,31 @@
 """Cells of a bench: every one once, again only where asked, and one that fails does not stop the others."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from laplaceconfidence.evaluation.grid import Cell, Grid, Outcome, Scores, latest, run_cells
+from laplaceconfidence.evaluation.grid import Cell, Entry, Grid, Outcome, Scores, Shard, latest, run_cells
 from laplaceconfidence.evaluation.noises import Noise
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 
-GRID = Grid(("symmetric:0.2", "none"), (0, 1), {"confidence": ("a", "b"), "training": ("a",)})
+NOISES = {"x": ("symmetric:0.2", "none"), "y": ("none",)}
+EVERYWHERE = frozenset((data, noise) for data, noises in NOISES.items() for noise in noises)
+GRID = Grid(
+    NOISES,
+    (0, 1),
+    (
+        Entry("confidence", "a", EVERYWHERE),
+        Entry("confidence", "b", EVERYWHERE),
+        Entry("training", "a", frozenset({("x", "none")})),
+    ),
+)
 
 
 def test_every_cell_is_there_once_and_those_with_shared_data_follow_each_other() -> None:
     cells = GRID.cells()
-    assert len(cells) == len(set(cells)) == 2 * 2 * 3
-    shared = [(cell.noise, cell.seed) for cell in cells]
+    assert len(cells) == len(set(cells)) == 2 * (3 * 2 + 1)
+    assert {(cell.data, cell.noise) for cell in cells if cell.task == "training"} == {("x", "none")}
+    shared = [(cell.data, cell.noise, cell.seed) for cell in cells]
     assert shared == sorted(shared, key=shared.index)
 
 
@@ -24,7 +37,7 @@ def test_done_cells_are_not_measured_again() -> None:
         measured.append(cell)
         return {"auroc": 0.5}
 
-    outcomes = list(run_cells(cells, measure, done=cells[:5]))
+    outcomes = list(run_cells(cells, measure, is_done=cells[:5].__contains__))
     assert measured == cells[5:]
     assert [outcome.cell for outcome in outcomes] == cells[5:]
 
@@ -47,6 +60,22 @@ def test_a_cell_that_fails_is_an_outcome_and_a_mistake_of_ours_is_raised() -> No
 
     with pytest.raises(RuntimeError):
         list(run_cells(cells, broken))
+    assert [one.error for one in run_cells(cells, broken, error_text=str)] == ["a bug", "a bug"]
+
+
+@given(st.integers(1, 20))
+def test_every_cell_is_in_exactly_one_shard(count: int) -> None:
+    cells = GRID.cells()
+    parts = [Shard(number, count).of(cells) for number in range(1, count + 1)]
+    assert sorted(map(repr, (cell for part in parts for cell in part))) == sorted(map(repr, cells))
+    assert all(part == [cell for cell in cells if cell in part] for part in parts)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.parametrize("text", ["", "2", "0/4", "5/4", "a/b", "1/0", "-1/4"])
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="2/8"):
+        Shard.parse(text)
 
 
 def test_lines_are_read_back_as_they_were_written_and_the_last_of_a_cell_counts() -> None:
@@ -55,7 +84,7 @@ def test_lines_are_read_back_as_they_were_written_and_the_last_of_a_cell_counts(
     done = Outcome(cell, {"auroc": 0.1, "average_precision": None})
     read = [Outcome.from_line(outcome.as_line()) for outcome in (tried, done)]
     assert read == [tried, done]
-    assert latest(read) == {cell: done}
+    assert latest(read) == latest(reversed(read)) == {cell: done}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +94,7 @@ def test_lines_are_read_back_as_they_were_written_and_the_last_of_a_cell_counts(
         [],
         "text",
         {"task": "confidence"},
-        Outcome(Cell("confidence", "a", "none", 0)).as_line() | {"task": "x"},
+        Outcome(Cell("confidence", "a", "none", 0, "x")).as_line() | {"task": "x"},
     ],
 )
 def test_what_is_no_line_of_a_bench_is_refused(line: object) -> None:

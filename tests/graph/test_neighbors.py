@@ -63,6 +63,16 @@ def test_ivf_reaches_the_recall_it_reports(d: int) -> None:
     assert (np.diff(found.similarities, axis=1) <= 1e-6).all()
 
 
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_sample_itself_does_not_count_as_a_found_neighbor(k: int) -> None:
+    points = np.random.default_rng(0).normal(size=(8000, 16)).astype(np.float32)  # hard: no clusters
+    found = find_neighbors(points, k, search="ivf", target_recall=0.2, random_state=0)
+    exact = find_neighbors(points, k, search="exact")
+    hits = [len(set(a) & set(b)) / k for a, b in zip(found.indices, exact.indices, strict=True)]
+    assert np.mean(hits) < 0.9
+    assert found.recall == pytest.approx(np.mean(hits), abs=0.04)
+
+
 def test_a_higher_target_gives_a_higher_recall() -> None:
     points = clustered(6000, 24)
     low, high = (

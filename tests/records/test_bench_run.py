@@ -5,11 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from bench_runs import bench_record, make_bench
-from laplaceconfidence.evaluation.grid import Outcome
+from bench_runs import COLUMNS, bench_record, blobs_record, contender_record, make_bench
+from laplaceconfidence.evaluation.grid import Outcome, Shard
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records.audit_run import read_audit
-from laplaceconfidence.records.bench_run import append_outcome, open_bench, read_bench, write_tables
+from laplaceconfidence.records.bench_run import (
+    append_outcome,
+    open_bench,
+    read_bench,
+    shard_folder,
+    write_tables,
+)
 from laplaceconfidence.records.run_folder import check_place
 
 
@@ -47,15 +53,20 @@ def test_a_damaged_line_in_the_middle_is_said(tmp_path: Path) -> None:
 def test_other_settings_are_shown_and_refused(tmp_path: Path) -> None:
     make_bench(tmp_path, n_done=1)
     other = bench_record(
-        source={"source": "other.npz", "class_names": [], "data": "60 samples"},
-        methods={"cross_entropy": {"rounds": 9}, "laplace": {"rounds": 3}},
+        data={"blobs": blobs_record(source="other.npz", noises=["symmetric:0.2"])},
+        contenders=(
+            *bench_record().contenders[:2],
+            contender_record("training", "cross_entropy", rounds=9),
+            contender_record("training", "laplace", rounds=3),
+        ),
         seeds=(0,),
     )
     with pytest.raises(RunFolderError) as error:
         open_bench(tmp_path, other)
     message = str(error.value)
-    assert "source.source: 'blobs.npz' there, 'other.npz' now" in message
-    assert "methods.cross_entropy.rounds: 3 there, 9 now" in message
+    assert "data.blobs.source: 'blobs.npz' there, 'other.npz' now" in message
+    assert "data.blobs.noises: ['symmetric:0.2', 'asymmetric:0.4'] there, ['symmetric:0.2'] now" in message
+    assert "contender.cross_entropy.blobs, symmetric:0.2.rounds: 3 there, 9 now" in message
     assert "seeds: [0, 1] there, [0] now" in message
     assert "another folder" in message
 
@@ -63,7 +74,8 @@ def test_other_settings_are_shown_and_refused(tmp_path: Path) -> None:
 def test_more_cells_may_be_added(tmp_path: Path) -> None:
     run = make_bench(tmp_path)
     created = run.record.created
-    grown = bench_record(seeds=(0, 1, 2), estimators={"laplace": {}, "knn-vote": {}, "noise-aware": {}})
+    more = (*bench_record().contenders, contender_record("confidence", "noise-aware"))
+    grown = bench_record(seeds=(0, 1, 2), contenders=more)
     run = open_bench(tmp_path, grown)
     assert len(run.cells) == 2 * 3 * 5
     assert len(run.done) == 2 * 2 * 4
@@ -88,7 +100,7 @@ def test_tables_are_written(tmp_path: Path) -> None:
     run = make_bench(tmp_path)
     write_tables(tmp_path, run.tables())
     assert "## Training methods: Test accuracy, chosen round" in (tmp_path / "tables.md").read_text()
-    assert "confidence,auroc,laplace,symmetric:0.2,2," in (tmp_path / "tables.csv").read_text()
+    assert "confidence,auroc,laplace,blobs,symmetric:0.2,2," in (tmp_path / "tables.csv").read_text()
     assert r"\textbf{90.50 $\pm$ 0.71}" in (tmp_path / "tables.tex").read_text()
 
 
@@ -108,10 +120,46 @@ def test_an_audit_neither_reads_nor_replaces_a_bench(tmp_path: Path) -> None:
         check_place(tmp_path / "bench", overwrite=True)
 
 
-@pytest.mark.parametrize("change", [{"format_version": 99}, {"noises": None}, {"kind": "audit"}])
+@pytest.mark.parametrize("change", [{"format_version": 99}, {"data": None}, {"kind": "audit"}])
 def test_a_damaged_or_newer_record_is_said_to_be_so(tmp_path: Path, change: dict[str, object]) -> None:
     make_bench(tmp_path, n_done=1)
     path = tmp_path / "bench.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(RunFolderError, match=r"Upgrade|damaged|not the record"):
+        read_bench(tmp_path)
+
+
+def test_shards_are_read_together_and_an_error_never_hides_a_result(tmp_path: Path) -> None:
+    run = make_bench(tmp_path, n_done=2)
+    for number, outcome in (
+        (1, Outcome(run.cells[2], {"auroc": 0.5}, machine="one")),
+        (2, Outcome(run.cells[2], error="late")),
+        (2, Outcome(run.cells[3], error="diverged")),
+    ):
+        folder = shard_folder(tmp_path, Shard(number, 2))
+        folder.mkdir(parents=True, exist_ok=True)
+        append_outcome(folder, outcome)
+    run = read_bench(tmp_path)
+    assert run.done == run.cells[:3]
+    assert run.outcomes[run.cells[2]].machine == "one"
+    assert [outcome.cell for outcome in run.failed] == [run.cells[3]]
+
+
+def test_contenders_are_measured_only_where_they_are_stated(tmp_path: Path) -> None:
+    record = bench_record(
+        contenders=(contender_record("training", "a"), contender_record("training", "b", COLUMNS[1:]))
+    )
+    cells = open_bench(tmp_path, record).cells
+    assert [cell.noise for cell in cells if cell.contender == "b"] == ["asymmetric:0.4"] * 2
+    assert len(cells) == 6
+    assert read_bench(tmp_path).record == record
+
+
+def test_a_bench_of_an_earlier_version_is_said_to_be_one(tmp_path: Path) -> None:
+    make_bench(tmp_path)
+    path = tmp_path / "bench.json"
+    content = json.loads(path.read_text())
+    del content["data"]
+    path.write_text(json.dumps(content | {"source": {}}))
+    with pytest.raises(RunFolderError, match="earlier version"):
         read_bench(tmp_path)

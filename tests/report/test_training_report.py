@@ -70,7 +70,7 @@ def test_known_truth_adds_f1_and_more_confusions(folder: Path, tmp_path: Path) -
     report = write_report(folder, figures=tmp_path / "figures")
     html = report.path.read_text(encoding="utf-8")
     assert (tmp_path / "figures" / "f1.pdf").is_file()
-    assert "by round; 1.000 at the end" in html
+    assert "At the end: clean labels 1.000; wrong labels 1.000." in html
     assert "training predictions 100.0% on the diagonal; test predictions 100.0%" in html
 
 

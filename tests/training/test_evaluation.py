@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from laplaceconfidence import NoisyDataset
+from laplaceconfidence import NoisyDataset, RobustClassifier
 from laplaceconfidence.evaluation.metrics import expected_calibration_error
 from laplaceconfidence.exceptions import InvalidInputError
-from laplaceconfidence.training.evaluation import evaluate_predictions
+from laplaceconfidence.training.evaluation import evaluate_predictions, top_5_accuracy
 from small_runs import noisy_digits, quick
 
 NAMES = tuple("abcdefg")
@@ -99,3 +99,26 @@ def test_labels_that_cannot_be_compared_are_refused() -> None:
     cats = NoisyDataset.from_arrays(["cat"] * 60, images=images[..., None])
     with pytest.raises(InvalidInputError, match="'cat'"):
         run.evaluate(cats)
+
+
+def test_top_5_counts_labels_among_the_five_most_probable_classes() -> None:
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet(np.ones(8), size=50)
+    labels = rng.integers(-1, 8, size=50)
+    ranked = [sorted(range(8), key=lambda code, row=row: -row[code])[:5] for row in probabilities]
+    hits = [label in best for label, best in zip(labels, ranked, strict=True) if label >= 0]
+    assert top_5_accuracy(probabilities, labels) == pytest.approx(np.mean(hits))
+    assert top_5_accuracy(probabilities[:, :5], labels) is None
+    assert top_5_accuracy(probabilities, np.full(50, -1)) is None
+
+
+def test_the_summary_has_top_5_of_every_test_set() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(60, 4)).astype(np.float32)
+    labels = np.arange(60) % 6
+    classifier = RobustClassifier("mlp", "cross_entropy", rounds=1, batch_size=16, device="cpu", n_jobs=1)
+    test = (features[:30], labels[:30])
+    classifier.fit(features, labels, test=test, further_tests={"again": test})
+    top_5 = classifier.summary_["test_top_5_accuracy_of_chosen_round"]
+    assert top_5 == top_5_accuracy(classifier.predict_proba(test[0]), test[1])
+    assert classifier.summary_["further_tests"]["again"]["test_top_5_accuracy_of_chosen_round"] == top_5

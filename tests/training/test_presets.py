@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from laplaceconfidence.data.images import CenterSquare
 from laplaceconfidence.exceptions import AdjustedSettingWarning, DataFormatError, InvalidInputError
 from laplaceconfidence.training.augment.cutout import Cutout
 from laplaceconfidence.training.augment.randaugment import RandAugment
+from laplaceconfidence.training.augment.resized_crop import RandomResizedCrop
 from laplaceconfidence.training.augment.weak import WeakAugment
 from laplaceconfidence.training.classifier import RobustClassifier
 from laplaceconfidence.training.methods.co_teaching import CoTeaching
@@ -74,7 +76,7 @@ def test_cifar_as_in_the_paper(name: str, pca: bool) -> None:
     assert preset.method == {"name": "laplace"} | method | ({"n_components": 64} if pca else {})
     assert preset.parameters() == CIFAR | {"method": Laplace(**method, n_components=64 if pca else None)}
     assert preset.noise is not None
-    assert (preset.noise.kind, preset.noise.rate, preset.noise.seed) == (kind, rate, 0)
+    assert (preset.noise.kind, preset.noise.rate, preset.noise.seed) == (kind, rate, None)
 
 
 @pytest.mark.parametrize("pca", [False, True])
@@ -86,6 +88,7 @@ def test_mini_webvision_as_in_the_paper(pca: bool) -> None:
         "rounds": 300,
         "batch_size": 160,
         "learning_rate_drops": (200,),
+        "weak": RandomResizedCrop(299),
     }
     for setting, value in (CIFAR | differs).items():
         if setting != "validation_fraction":
@@ -101,7 +104,8 @@ def test_mini_webvision_as_in_the_paper(pca: bool) -> None:
         n_components=128 if pca else None,
     )
     assert preset.noise is None  # the labels are wrong as they come
-    assert preset.data.image_size == 299
+    size = preset.data.size()
+    assert (size, isinstance(size, CenterSquare)) == (320, True)
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -152,7 +156,7 @@ def test_the_closest_names_are_offered() -> None:
             r"no setting 'learning_rat'\. Did you mean 'learning_rate'\? The valid ones here: average",
         ),
         ("noise.kindness=1", r"no setting 'noise.kindness'\. Did you mean 'kind'\? .*: kind, rate, seed\."),
-        ("data.size=1", r"no setting 'data.size'.*: image_size, test_share\."),
+        ("data.size=1", r"no setting 'data.size'.*: image_size, keep_proportions, test_share\."),
         ("weak={pading=1}", r"no setting 'weak.pading'\. Did you mean 'padding'\?"),
         ("weak.mask=0.5", r"'mask' is for feature vectors and cannot be combined"),
         ("noise.rate=2", r"'noise.rate' cannot be 2: Input should be less than or equal to 1"),

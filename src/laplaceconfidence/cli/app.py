@@ -19,6 +19,7 @@ from laplaceconfidence.cli.predict.command import predict
 from laplaceconfidence.cli.report.command import report
 from laplaceconfidence.cli.review.command import review
 from laplaceconfidence.cli.train.command import train
+from laplaceconfidence.cli.tune.command import tune
 
 app = typer.Typer(
     name="laplaceconfidence",
@@ -39,6 +40,7 @@ app.command("train")(train)
 app.command("predict")(predict)
 app.command("onnx")(onnx)
 app.command("bench")(bench)
+app.command("tune")(tune)
 app.command("methods")(methods)
 app.command("demo")(demo)
 app.command("report")(report)

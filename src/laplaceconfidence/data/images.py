@@ -22,6 +22,14 @@ FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 _TIFF_BITS, _TIFF_PHOTOMETRIC, _TIFF_SAMPLE_FORMAT, _UNSIGNED = 258, 262, 339, 1
 
 
+class CenterSquare(int):
+    """A size of images that keep their proportions: the side of the center square.
+
+    The shorter side of an image is resized to it, and the ends of the longer side are cut off. A plain number
+    as size squeezes images into a square instead.
+    """
+
+
 def load_image(path: str | Path | BinaryIO, size: int | tuple[int, int] | None = None) -> ByteImages:
     """Decode an image file; the orientation stored in the file is applied.
 
@@ -32,7 +40,7 @@ def load_image(path: str | Path | BinaryIO, size: int | tuple[int, int] | None =
     ----------
     path : str, Path or binary file
         The file.
-    size : int, tuple of (int, int) or None, default=None
+    size : int, CenterSquare, tuple of (int, int) or None, default=None
         Height and width to resize to.
 
     Returns
@@ -120,6 +128,14 @@ def _resized(image: Any, size: int | tuple[int, int]) -> Any:
     from PIL import Image
 
     height, width = _height_and_width(size)
+    if isinstance(size, CenterSquare):
+        scale = size / min(image.width, image.height)
+        image = image.resize(
+            (max(size, round(image.width * scale)), max(size, round(image.height * scale))),
+            Image.Resampling.BILINEAR,
+        )
+        left, top = (image.width - size) // 2, (image.height - size) // 2
+        return image.crop((left, top, left + size, top + size))
     return image.resize((width, height), Image.Resampling.BILINEAR)
 
 

@@ -11,13 +11,17 @@ from laplaceconfidence.auditing.fit_request import build_fit_request
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.evaluation.contenders import Contender
+from laplaceconfidence.evaluation.estimate_times import EstimateTimer
 from laplaceconfidence.evaluation.grid import Cell, Scores
 from laplaceconfidence.evaluation.metrics import score_confidence
 from laplaceconfidence.evaluation.noises import Noise
 from laplaceconfidence.evaluation.out_of_fold import out_of_fold_probabilities
-from laplaceconfidence.stages import stage
+from laplaceconfidence.memory import PeakMemory
+from laplaceconfidence.stages import observing, stage
 from laplaceconfidence.validation import must_be
 
+GIGABYTE = 1e9
 Describe = Callable[[NoisyDataset, int], NoisyDataset]
 
 
@@ -67,35 +71,44 @@ class ConfidenceCells:
         Computes features of a data set that has none, from the data set with noisy labels and a seed.
     n_jobs : int or None, default=None
         Number of threads.
+    contenders : mapping of (str, str) to Contender, optional
+        Estimators with settings, by the name of the contender and the noise. A name that is not in it is
+        that of an estimator.
     """
 
     dataset: NoisyDataset
     mapping: Mapping[str, str] | None = None
     describe: Describe | None = None
     n_jobs: int | None = None
+    contenders: Mapping[tuple[str, str], Contender] = field(default_factory=dict)
     _shared: dict[tuple[str, int], _Shared] = field(default_factory=dict)
 
     def measure(self, cell: Cell) -> Scores:
         """Fit the estimator of a cell and return its metrics."""
         shared = self._shared_by(cell)
-        kind, data = ESTIMATORS[cell.contender], shared.dataset
+        contender = self.contenders.get((cell.contender, cell.noise))
+        name, settings = (cell.contender, {}) if contender is None else (contender.kind, contender.settings)
+        kind, data = ESTIMATORS[name], shared.dataset
         truth = check_true_labels(data, cell.noise)
         by_features = kind.evidence == "features"
         probabilities = None if by_features else shared.probabilities()
         request = build_fit_request(
             data,
-            estimator=cell.contender,
+            estimator=name,
             pred_probs=probabilities,
             random_state=cell.seed,
-            settings={} if self.n_jobs is None else {"n_jobs": self.n_jobs},
+            settings={**({} if self.n_jobs is None else {"n_jobs": self.n_jobs}), **settings},
         )
         start = time.perf_counter()
-        confidence = request.fit().confidence_
+        timer = EstimateTimer(len(data))
+        with PeakMemory() as peak, observing(timer):
+            confidence = request.fit().confidence_
         seconds = time.perf_counter() - start + shared.feature_seconds
         seconds += 0.0 if by_features else shared.probability_seconds
         known = (data.labels != MISSING) & (truth != MISSING)
         found = score_confidence(confidence[known], (data.labels == truth)[known]).as_dict()
-        return {**found, "seconds": seconds}
+        memory = {} if peak.bytes is None else {"peak_memory": peak.bytes / GIGABYTE}
+        return {**found, "seconds": seconds, **timer.scores(shared.feature_seconds), **memory}
 
     def _shared_by(self, cell: Cell) -> _Shared:
         key = (cell.noise, cell.seed)

@@ -1,17 +1,18 @@
-"""Tables of the outcomes of a benchmark: mean and standard deviation over seeds, contenders by noises."""
+"""Tables of the outcomes of a benchmark: mean and deviation over seeds, contenders by data and noises."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from laplaceconfidence.evaluation.grid import BenchTask, Outcome
+from laplaceconfidence.evaluation.grid import BenchTask, Grid, Outcome
 from laplaceconfidence.evaluation.noises import Noise
+from laplaceconfidence.evaluation.published_results import PublishedResult
 
-Unit = Literal["number", "percent", "seconds"]
+Unit = Literal["number", "percent", "seconds", "gigabytes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +25,61 @@ class Metric:
     unit: Unit = "number"
     note: str = ""
     short: str = ""  # used where space is limited; the title if empty
+    is_minor: bool = False  # in the files and the report, but not on the console
+    is_optional: bool = False  # only where a bench file asks for it
 
     def shown(self, value: float) -> str:
         """Format a value as in tables; values with the same format count as equal."""
         if self.unit == "percent":
             return f"{100 * value:.2f}"
-        if self.unit == "number":
+        if self.unit in ("number", "gigabytes"):
             return f"{value:.3f}"
         return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+    def on_test(self, test: str) -> Metric:
+        """The same metric on a further test set, whose scores end in "@" and its name."""
+        title = self.title.replace("est accuracy", f"est accuracy on {test}")
+        return replace(self, name=f"{self.name}@{test}", title=title, short=f"{self.short} on {test}")
 
     def rounded(self, value: float) -> float:
         """Round a value to the digits that tables show."""
         return float(self.shown(value))
 
+
+_OF_LABELS = (
+    Metric(
+        "f1_right",
+        "F1 of clean labels",
+        "highest",
+        note="a label counts as clean if its confidence is one half or more",
+        is_minor=True,
+    ),
+    Metric(
+        "f1_wrong",
+        "F1 of wrong labels",
+        "highest",
+        note="a label counts as wrong if its confidence is below one half",
+        is_minor=True,
+    ),
+)
+_TIMES = tuple(
+    Metric(name, title, "lowest", "seconds", "per estimate of all confidences", is_optional=True)
+    for name, title in (
+        ("seconds_estimate", "Seconds of an estimate"),
+        ("seconds_features", "Seconds for features"),
+        ("seconds_search", "Seconds for the search of neighbors"),
+        ("seconds_graph", "Seconds for the graph"),
+        ("seconds_solve", "Seconds for the solution"),
+    )
+)
+_MEMORY = Metric(
+    "peak_memory",
+    "Peak memory in GB",
+    "lowest",
+    "gigabytes",
+    "of the whole process, with the data",
+    is_minor=True,
+)
 
 METRICS: dict[BenchTask, tuple[Metric, ...]] = {
     "confidence": (
@@ -50,6 +93,9 @@ METRICS: dict[BenchTask, tuple[Metric, ...]] = {
             "seconds",
             "features and probabilities included",
         ),
+        *_OF_LABELS,
+        *_TIMES,
+        _MEMORY,
     ),
     "training": (
         Metric(
@@ -69,6 +115,14 @@ METRICS: dict[BenchTask, tuple[Metric, ...]] = {
             "chosen round",
         ),
         Metric(
+            "chosen_round_top_5_accuracy",
+            "Top-5 test accuracy, chosen round",
+            "highest",
+            "percent",
+            "in %; the label is among the five most probable classes",
+            "top-5",
+        ),
+        Metric(
             "best_round_accuracy",
             "Test accuracy, best round (for comparison only)",
             "highest",
@@ -77,11 +131,55 @@ METRICS: dict[BenchTask, tuple[Metric, ...]] = {
             "best round",
         ),
         Metric("seconds", "Seconds", "lowest", "seconds", "of all rounds"),
+        Metric(
+            "validation_accuracy",
+            "Accuracy on held-out noisy labels, chosen round",
+            "highest",
+            "percent",
+            "in %; what rounds and settings are chosen by",
+            "held-out noisy labels",
+            is_minor=True,
+        ),
+        Metric(
+            "auroc",
+            "AUROC of the confidences",
+            "highest",
+            note="of distinguishing right from wrong labels by the confidence at the end",
+            short="AUROC",
+            is_minor=True,
+        ),
+        *_OF_LABELS,
+        *_TIMES,
+        _MEMORY,
+        Metric(
+            "peak_gpu_memory",
+            "Peak memory of the GPU in GB",
+            "lowest",
+            "gigabytes",
+            "of all tensors",
+            is_minor=True,
+        ),
     ),
 }
 """The metrics per task; the first one decides which contender is best."""
 
 TASK_TITLES: dict[BenchTask, str] = {"confidence": "Estimators", "training": "Training methods"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: one data set under one noise."""
+
+    data: str
+    noise: Noise
+
+    @property
+    def title(self) -> str:
+        """Data and noise in words."""
+        return f"{self.data}, {self.noise.title}"
+
+
+Published = Callable[[str, Column, str], PublishedResult | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +193,24 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """One metric of all contenders under all noises."""
+    """One metric of all contenders on all data under all noises."""
 
     task: BenchTask
     metric: Metric
     contenders: tuple[str, ...]
-    noises: tuple[Noise, ...]
-    entries: dict[tuple[str, str], Summary]  # by contender and noise text, if there are results
+    columns: tuple[Column, ...]
+    entries: dict[tuple[str, Column], Summary]  # by contender and column, if there are results
+    published: dict[tuple[str, Column], PublishedResult] = field(default_factory=dict)
+
+    def with_published(self, published: Published) -> Table:
+        """The table with the published figures of its cells."""
+        found = {
+            (contender, column): figure
+            for contender in self.contenders
+            for column in self.columns
+            if (figure := published(contender, column, self.metric.name)) is not None
+        }
+        return replace(self, published=found)
 
     @property
     def title(self) -> str:
@@ -109,43 +218,63 @@ class Table:
         return f"{TASK_TITLES[self.task]}: {self.metric.title}"
 
     @property
-    def heads(self) -> list[str]:
-        """Headings of the columns."""
-        return [noise.title for noise in self.noises]
+    def has_several_data(self) -> bool:
+        """Whether the columns are of more than one data set."""
+        return len({column.data for column in self.columns}) > 1
 
-    def at(self, contender: str, noise: Noise) -> Summary | None:
-        """The results of a contender under a noise."""
-        return self.entries.get((contender, noise.text))
+    def head(self, column: Column) -> str:
+        """Heading of a column: the data are named if there are several."""
+        return column.title if self.has_several_data else column.noise.title
 
-    def text(self, contender: str, noise: Noise, plus_minus: str = " ± ") -> str:
+    def at(self, contender: str, column: Column) -> Summary | None:
+        """The results of a contender in a column."""
+        return self.entries.get((contender, column))
+
+    def text(self, contender: str, column: Column, plus_minus: str = " ± ") -> str:
         """Format ``mean ± deviation``, or a dash if there are no results."""
-        found = self.at(contender, noise)
+        found = self.at(contender, column)
         if found is None:
             return "–"
         shown = self.metric.shown(found.mean)
         return shown if found.deviation is None else shown + plus_minus + self.metric.shown(found.deviation)
 
-    def best(self, noise: Noise) -> frozenset[str]:
+    def has_published(self, column: Column) -> bool:
+        """Whether papers state figures for a column."""
+        return any(place == column for _, place in self.published)
+
+    def published_text(self, contender: str, column: Column) -> str:
+        """The published figure with its own digits, or a dash if there is none."""
+        found = self.published.get((contender, column))
+        scale = 100 if self.metric.unit == "percent" else 1
+        return "–" if found is None else f"{scale * found.value:.4g}"
+
+    @property
+    def published_sources(self) -> list[str]:
+        """Where the published figures stand."""
+        return list(dict.fromkeys(found.source for found in self.published.values()))
+
+    def best(self, column: Column) -> frozenset[str]:
         """The best contenders of a column; several if they are equal, none if there is only one."""
-        means = {name: found.mean for name in self.contenders if (found := self.at(name, noise)) is not None}
+        means = {name: found.mean for name in self.contenders if (found := self.at(name, column)) is not None}
         if len(means) < 2:
             return frozenset()
         choose = max if self.metric.best == "highest" else min
         lead = self.metric.rounded(choose(means.values()))
         return frozenset(name for name, mean in means.items() if self.metric.rounded(mean) == lead)
 
-    def is_best(self, contender: str, noise: Noise) -> bool:
+    def is_best(self, contender: str, column: Column) -> bool:
         """Whether a contender is among the best of a column."""
-        return contender in self.best(noise)
+        return contender in self.best(column)
 
     @property
     def n_compared(self) -> int:
         """Number of columns with at least two contenders."""
-        return sum(bool(self.best(noise)) for noise in self.noises)
+        return sum(bool(self.best(column)) for column in self.columns)
 
     def wins(self) -> dict[str, int]:
         """Number of columns in which each contender is best, alone or with others, largest first."""
-        counts = {name: sum(self.is_best(name, noise) for noise in self.noises) for name in self.contenders}
+        best = [self.best(column) for column in self.columns]
+        counts = {name: sum(name in names for names in best) for name in self.contenders}
         return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
@@ -159,20 +288,72 @@ def summarize_seeds(values: Iterable[float]) -> Summary | None:
 
 
 def build_tables(
-    outcomes: Sequence[Outcome], task: BenchTask, contenders: Sequence[str], noises: Sequence[str]
+    outcomes: Sequence[Outcome], task: BenchTask, grid: Grid, published: Published | None = None
 ) -> list[Table]:
-    """Make one table per metric of the task, from one outcome per cell."""
-    tables = []
-    for metric in METRICS[task]:
-        values: dict[tuple[str, str], list[float]] = {}
-        for outcome in outcomes:
+    """Make one table per metric of the task that was measured, from one outcome per cell.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        What was measured.
+    task : {"confidence", "training"}
+        The task.
+    grid : Grid
+        The cells.
+    published : callable, optional
+        From a contender, a column and the name of a metric to the published figure, or None.
+
+    Returns
+    -------
+    list of Table
+    """
+    columns = {(data, noise): Column(data, Noise.parse(noise)) for data, noise in grid.columns}
+    own = [outcome for outcome in outcomes if outcome.cell.task == task]
+    tables: list[Table] = []
+    for metric in _metrics(task, own):
+        values: dict[tuple[str, Column], list[float]] = {}
+        for outcome in own:
             value = outcome.scores.get(metric.name)
-            if outcome.cell.task == task and value is not None:
-                values.setdefault((outcome.cell.contender, outcome.cell.noise), []).append(value)
-        entries = {key: found for key, own in values.items() if (found := summarize_seeds(own)) is not None}
-        columns = tuple(Noise.parse(noise) for noise in noises)
-        tables.append(Table(task, metric, tuple(contenders), columns, entries))
+            column = columns.get((outcome.cell.data, outcome.cell.noise))
+            if value is not None and column is not None:
+                values.setdefault((outcome.cell.contender, column), []).append(value)
+        entries = {key: found for key, all_ in values.items() if (found := summarize_seeds(all_)) is not None}
+        if entries or not tables:
+            table = Table(task, metric, grid.names(task), tuple(columns.values()), entries)
+            tables.append(table if published is None else table.with_published(published))
     return tables
+
+
+def chosen_tables(tables: Sequence[Table], metrics: Sequence[str]) -> list[Table]:
+    """The tables of some metrics in their order, on every test set; all tables if none is named.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+        The tables of a task.
+    metrics : sequence of str
+        Names of metrics.
+
+    Returns
+    -------
+    list of Table
+        All tables but those of optional metrics where none is of these metrics.
+    """
+    found = [table for name in metrics for table in tables if table.metric.name.partition("@")[0] == name]
+    return found or [table for table in tables if not table.metric.is_optional]
+
+
+def _metrics(task: BenchTask, outcomes: Sequence[Outcome]) -> list[Metric]:
+    """The metrics of a task; those of accuracy again for every further test set."""
+    scores = [name.partition("@") for outcome in outcomes for name in outcome.scores]
+    tests = dict.fromkeys(test for _, _, test in scores if test)
+    further = {name for name, _, test in scores if test}
+    metrics = []
+    for metric in METRICS[task]:
+        metrics.append(metric)
+        if metric.name in further:
+            metrics += [metric.on_test(test) for test in tests]
+    return metrics
 
 
 def leader_sentence(table: Table) -> str:
@@ -186,7 +367,8 @@ def leader_sentence(table: Table) -> str:
         )
     most = max(wins.values())
     leaders = [name for name, count in wins.items() if count == most]
-    where = f"all {n} noises" if most == n > 1 else f"{most} of {n} noises" if n > 1 else "the one noise"
+    what = "combinations of data and noise" if table.has_several_data else "noises"
+    where = f"all {n} {what}" if most == n > 1 else f"{most} of {n} {what}" if n > 1 else "the one noise"
     by = f"by {_lower(table.metric.title)}"
     if len(leaders) == 1:
         return f"{leaders[0]} is best under {where} {by}."

@@ -160,7 +160,7 @@ class InvertedFile:
         target : float
             The recall to reach.
         k : int
-            Number of samples per query.
+            Number of neighbors per query. The query itself, which is always found, does not count.
         n_candidates : int
             As in ``search``.
         rng : numpy.random.Generator
@@ -176,13 +176,15 @@ class InvertedFile:
         exact = faiss.IndexFlatIP(self.points.shape[1])
         exact.add(self.points)
         # Any point as similar as the k-th true neighbor counts, because duplicates tie.
-        accepted = exact.search(self.points[rows], k)[0][:, -1:] - 1e-6
+        similar, found = exact.search(self.points[rows], k + 1)
+        accepted = without_self(rows, found, similar)[1][:, -1:] - 1e-6
         cells, recall = 0, 0.0
         while recall < target and cells < self.index.nlist:
             cells = min(max(4, cells + max(2, cells // 4)), self.index.nlist)
             self.index.nprobe = cells
             before = recall
-            recall = float((self.search(rows, k, n_candidates)[1] >= accepted).mean())
+            similar = without_self(rows, *self.search(rows, k + 1, n_candidates))[1]
+            recall = float((similar >= accepted).mean())
             if cells > 64 and recall <= before:
                 break  # the principal axes, not the cells, limit the recall
         return recall
@@ -225,7 +227,7 @@ def approximate_neighbors(
         with stage("index"):
             if built is None or n_axes is None:
                 built = InvertedFile.build(points, n_axes, seed)
-            recall = built.reach(target_recall, k + 1, n_candidates, rng)
+            recall = built.reach(target_recall, k, n_candidates, rng)
         if recall >= target_recall:
             break
     assert built is not None

@@ -2,7 +2,7 @@
 
 ``bench.json`` records what is measured on which data; it is written first. ``results.jsonl`` has one line per
 finished cell and is only appended to, so that a bench that was stopped or killed continues after its last
-line.
+line. Where several machines share the folder, each writes a file of its own: ``shards/2-of-8/results.jsonl``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from laplaceconfidence.auditing.diagnostics import installed_versions
-from laplaceconfidence.evaluation.grid import BenchTask, Cell, Grid, Outcome, latest
+from laplaceconfidence.evaluation.grid import BenchTask, Cell, Entry, Grid, Outcome, Shard, latest
+from laplaceconfidence.evaluation.published_results import PublishedResult, published_results
 from laplaceconfidence.evaluation.table_formats import as_csv, as_latex, as_markdown
-from laplaceconfidence.evaluation.tables import Table, build_tables
+from laplaceconfidence.evaluation.tables import Column, Table, build_tables, chosen_tables
 from laplaceconfidence.exceptions import DataFormatError, RunFolderError
 from laplaceconfidence.files import differences, replacing, write_json
 from laplaceconfidence.records.run_folder import FORMAT_VERSION, read_record, record_name
@@ -27,7 +28,51 @@ from laplaceconfidence.records.run_folder import FORMAT_VERSION, read_record, re
 KIND: Literal["bench"] = "bench"
 RESULTS = "results.jsonl"
 RUNS = "runs"
+SHARDS = "shards"
+FIGURES = "figures"
 TABLES = ("tables.md", "tables.csv", "tables.tex")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContenderRecord:
+    """A contender in ``bench.json``.
+
+    Parameters
+    ----------
+    task : {"confidence", "training"}
+        What is measured.
+    name : str
+        Its name in tables.
+    kind : str
+        Name of the estimator or the method.
+    settings : dict of str to dict
+        Its settings by the data set and the noise ("digits, symmetric:0.2") of every column in which it is
+        measured.
+    group : str
+        What the contenders of one sweep share.
+    swept : dict
+        The settings that the sweep varies.
+    published_as : str or None
+        Its row in the published tables.
+    """
+
+    task: BenchTask
+    name: str
+    kind: str
+    settings: dict[str, dict[str, Any]]
+    group: str = ""
+    swept: dict[str, Any] = field(default_factory=dict)
+    published_as: str | None = None
+
+    def entry(self, columns: Sequence[tuple[str, str]]) -> Entry:
+        """The contender as an entry of a grid."""
+        where = frozenset(column for column in columns if column_key(*column) in self.settings)
+        return Entry(self.task, self.name, where)
+
+
+def column_key(data: str, noise: str) -> str:
+    """How ``bench.json`` writes a data set under a noise."""
+    return f"{data}, {noise}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,43 +81,59 @@ class BenchRecord:
 
     Parameters
     ----------
+    title : str
+        What the bench shows.
     created : str
         Time in UTC, ISO 8601; now by default.
     versions : dict of str to str
         Versions of the packages.
-    source : dict
-        Where the data came from, how it was read, and its size.
-    settings : dict
-        What holds for all cells.
-    noises : tuple of str
-        Kinds and rates of noise.
+    data : dict of str to dict
+        By name: where the data came from, how they were read, their size, the noises and the test sets.
     seeds : tuple of int
         Seeds.
-    estimators, methods : dict of str to dict
-        Settings by name.
+    contenders : tuple of ContenderRecord
+        What is compared.
+    metrics : tuple of str, default=()
+        Metrics of the tables, in their order; empty for all.
+    figures : tuple of str, default=()
+        Figures of the report besides those of the tables.
     kind, format_version :
         Kind of the run and version of its format.
     """
 
     kind: Literal["bench"] = KIND
     format_version: int = FORMAT_VERSION
+    title: str = ""
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     versions: dict[str, str] = field(default_factory=installed_versions)
-    source: dict[str, Any]
-    settings: dict[str, Any]
-    noises: tuple[str, ...]
+    data: dict[str, dict[str, Any]]
     seeds: tuple[int, ...]
-    estimators: dict[str, dict[str, Any]]
-    methods: dict[str, dict[str, Any]]
+    contenders: tuple[ContenderRecord, ...]
+    metrics: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
 
     @property
     def grid(self) -> Grid:
         """Grid: the cells that are measured."""
-        contenders: dict[BenchTask, tuple[str, ...]] = {
-            "confidence": tuple(self.estimators),
-            "training": tuple(self.methods),
-        }
-        return Grid(self.noises, self.seeds, contenders)
+        noises = {name: tuple(table["noises"]) for name, table in self.data.items()}
+        columns = Grid(noises, self.seeds, ()).columns
+        return Grid(noises, self.seeds, tuple(one.entry(columns) for one in self.contenders))
+
+    def contender(self, task: BenchTask, name: str) -> ContenderRecord:
+        """Return the record of a contender.
+
+        Parameters
+        ----------
+        task : {"confidence", "training"}
+            What is measured.
+        name : str
+            Its name.
+
+        Returns
+        -------
+        ContenderRecord
+        """
+        return next(one for one in self.contenders if (one.task, one.name) == (task, name))
 
     def clashes(self, now: BenchRecord) -> list[str]:
         """List the differences because of which this bench cannot be continued.
@@ -88,14 +149,20 @@ class BenchRecord:
             One line per difference; empty if it can be continued.
         """
         before, after = _plain(self), _plain(now)
-        lines = differences(before["source"], after["source"], "source.")
-        lines += differences(before["settings"], after["settings"], "settings.")
-        for axis in ("estimators", "methods"):
-            kept = {name: after[axis][name] for name in before[axis] if name in after[axis]}
-            lines += differences(before[axis], kept, f"{axis}.")
-        for axis in ("noises", "seeds"):
-            if not set(before[axis]) <= set(after[axis]):
-                lines.append(f"{axis}: {before[axis]} there, {after[axis]} now")
+        lines = []
+        for name, table in before["data"].items():
+            there, here = dict(table), dict(after["data"].get(name, {}))
+            old, new = there.pop("noises"), here.pop("noises", [])
+            lines += differences(there, here, f"data.{name}.")
+            if not set(old) <= set(new):
+                lines.append(f"data.{name}.noises: {old} there, {new} now")
+        if not set(before["seeds"]) <= set(after["seeds"]):
+            lines.append(f"seeds: {before['seeds']} there, {after['seeds']} now")
+        by_name = {(one["task"], one["name"]): one["settings"] for one in after["contenders"]}
+        for one in before["contenders"]:
+            settings = by_name.get((one["task"], one["name"]), {})
+            kept = {column: settings[column] for column in one["settings"] if column in settings}
+            lines += differences(one["settings"], kept, f"contender.{one['name']}.")
         return lines
 
 
@@ -148,11 +215,18 @@ class BenchRun:
             One table per task and metric.
         """
         grid, outcomes = self.record.grid, list(self.outcomes.values())
-        return [
-            table
-            for task in grid.tasks
-            for table in build_tables(outcomes, task, grid.contenders[task], grid.noises)
-        ]
+        tables = []
+        for task in grid.tasks:
+            published = self._published if task == "training" else None
+            own = build_tables(outcomes, task, grid, published)
+            tables += chosen_tables(own, self.record.metrics)
+        return tables
+
+    def _published(self, contender: str, column: Column, metric: str) -> PublishedResult | None:
+        """The figure that a paper states for a cell, if it has the same data, noise, method and metric."""
+        data = self.record.data[column.data].get("published_as")
+        row = self.record.contender("training", contender).published_as
+        return published_results().get((str(data), column.noise.text, str(row), metric))
 
 
 def open_bench(folder: str | Path, wanted: BenchRecord) -> BenchRun:
@@ -181,16 +255,16 @@ def open_bench(folder: str | Path, wanted: BenchRecord) -> BenchRun:
             raise RunFolderError(
                 f"The bench in {target} was started with other settings and cannot continue with these:\n  "
                 + "\n  ".join(lines)
-                + "\nUse its settings to continue (noises, seeds, estimators and methods may be added), or "
+                + "\nUse its settings to continue (data, noises, seeds and contenders may be added), or "
                 "another folder with --out."
             )
-        _drop_half_line(target / RESULTS)
-        if wanted.grid == there.record.grid:
+        drop_half_line(target)
+        if replace(wanted, created=there.record.created, versions=there.record.versions) == there.record:
             return there
         grown = replace(wanted, created=there.record.created)
         _write_record(target, grown)
         return BenchRun(target, grown, there.outcomes)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    if target.exists() and (not target.is_dir() or any(entry.name != SHARDS for entry in target.iterdir())):
         raise RunFolderError(
             f"The folder {target} must be new, empty or hold a bench. It holds other files: choose "
             "another folder with --out."
@@ -222,20 +296,59 @@ def read_bench(folder: str | Path) -> BenchRun:
     """
     path = Path(folder)
     content = read_record(path, KIND)
+    if "data" not in content and "source" in content:
+        raise RunFolderError(
+            f"The bench in {path} was written by an earlier version of laplaceconfidence. Measure it again "
+            "in another folder (--out)."
+        )
     try:
         record = BenchRecord(
             created=str(content["created"]),
             versions=dict(content["versions"]),
-            source=dict(content["source"]),
-            settings=dict(content["settings"]),
-            noises=tuple(content["noises"]),
+            title=str(content.get("title", "")),
+            data={str(name): _data_table(table) for name, table in content["data"].items()},
             seeds=tuple(content["seeds"]),
-            estimators=dict(content["estimators"]),
-            methods=dict(content["methods"]),
+            contenders=tuple(ContenderRecord(**one) for one in content["contenders"]),
+            metrics=tuple(content.get("metrics", ())),
+            figures=tuple(content.get("figures", ())),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RunFolderError(f"{path / record_name(KIND)} is damaged: {error!r}.") from error
-    return BenchRun(path, record, latest(_read_outcomes(path / RESULTS)))
+    return BenchRun(path, record, read_outcomes(path))
+
+
+def read_outcomes(folder: Path) -> dict[Cell, Outcome]:
+    """Read the outcomes of a bench, those of all shards included.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the bench.
+
+    Returns
+    -------
+    dict of Cell to Outcome
+        The latest outcome per measured cell.
+    """
+    shards = sorted((folder / SHARDS).glob(f"*/{RESULTS}"))
+    return latest(outcome for path in (folder / RESULTS, *shards) for outcome in _read_outcomes(path))
+
+
+def shard_folder(folder: Path, shard: Shard) -> Path:
+    """Return the folder in which a shard writes its results.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the bench.
+    shard : Shard
+        The shard.
+
+    Returns
+    -------
+    pathlib.Path
+    """
+    return folder / SHARDS / shard.name
 
 
 def append_outcome(folder: Path, outcome: Outcome) -> None:
@@ -244,7 +357,7 @@ def append_outcome(folder: Path, outcome: Outcome) -> None:
     Parameters
     ----------
     folder : pathlib.Path
-        The folder of the bench.
+        The folder of the bench, or of the shard.
     outcome : Outcome
         The result of the cell.
     """
@@ -282,8 +395,15 @@ def _read_outcomes(path: Path) -> list[Outcome]:
         ) from error
 
 
-def _drop_half_line(path: Path) -> None:
-    """Remove an incomplete last line, which a killed process left."""
+def drop_half_line(folder: Path) -> None:
+    """Remove an incomplete last line of results, which a killed process left.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the bench, or of the shard; no other process may be writing there.
+    """
+    path = folder / RESULTS
     if not path.is_file():
         return
     with path.open("rb+") as file:
@@ -292,6 +412,10 @@ def _drop_half_line(path: Path) -> None:
         if end < len(content):
             file.truncate(end)
             os.fsync(file.fileno())
+
+
+def _data_table(table: Any) -> dict[str, Any]:
+    return {**table, "noises": list(table["noises"])}
 
 
 def _write_record(folder: Path, record: BenchRecord) -> None:

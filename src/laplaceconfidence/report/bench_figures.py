@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from laplaceconfidence.evaluation.tables import Table
 from laplaceconfidence.report.drawing import PALETTE, Drawing, Theme, new_figure
+from laplaceconfidence.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +19,7 @@ _PERCENT = 100.0
 
 
 def metric_drawing(table: Table) -> Drawing | None:
-    """Draw means as points and standard deviations as bars, grouped by noise.
+    """Draw means as points and standard deviations as bars, grouped by data and noise.
 
     Parameters
     ----------
@@ -35,15 +36,15 @@ def metric_drawing(table: Table) -> Drawing | None:
     scale = _PERCENT if table.metric.unit == "percent" else 1.0
 
     def draw(theme: Theme) -> Figure:
-        n_contenders, n_noises = len(table.contenders), len(table.noises)
-        width = min(9.0, max(5.4, 1.5 * n_noises))
-        n_rows, n_columns = _legend_shape(table.contenders, width)
+        n_contenders, n_columns = len(table.contenders), len(table.columns)
+        width = min(9.0, max(5.4, 1.5 * n_columns))
+        n_rows, n_legend_columns = _legend_shape(table.contenders, width)
         figure, (axes,) = new_figure(width, 2.7 + 0.2 * n_rows)
         step = _SPREAD / max(1, n_contenders)
         for index, contender in enumerate(table.contenders):
-            found = [(column, table.at(contender, noise)) for column, noise in enumerate(table.noises)]
+            found = [(number, table.at(contender, column)) for number, column in enumerate(table.columns)]
             shift = (index - (n_contenders - 1) / 2) * step
-            known = [(column + shift, summary) for column, summary in found if summary is not None]
+            known = [(number + shift, summary) for number, summary in found if summary is not None]
             axes.errorbar(
                 [place for place, _ in known],
                 [scale * summary.mean for _, summary in known],
@@ -57,10 +58,10 @@ def metric_drawing(table: Table) -> Drawing | None:
                 capsize=2.2,
                 label=contender,
             )
-        for border in range(1, n_noises):
+        for border in range(1, n_columns):
             axes.axvline(border - 0.5, color=theme.soft, linewidth=0.5)
-        axes.set_xlim(-0.5, n_noises - 0.5)
-        axes.set_xticks(range(n_noises), [_broken(head) for head in table.heads])
+        axes.set_xlim(-0.5, n_columns - 0.5)
+        axes.set_xticks(range(n_columns), [_broken(table.head(column)) for column in table.columns])
         axes.tick_params(axis="x", length=0)
         axes.grid(axis="y", color=theme.soft, linewidth=0.4, alpha=0.5)
         axes.set_axisbelow(True)
@@ -69,7 +70,7 @@ def metric_drawing(table: Table) -> Drawing | None:
         axes.set_ylabel(_axis_title(table))
         figure.legend(
             loc="outside lower center",
-            ncols=n_columns,
+            ncols=n_legend_columns,
             fontsize=9,
             handletextpad=0.3,
             columnspacing=1.2,
@@ -104,24 +105,27 @@ def _axis_title(table: Table) -> str:
     metric = table.metric
     if metric.unit == "seconds":
         return "seconds"
+    if metric.unit == "gigabytes":
+        return "GB"
     return "test accuracy (%)" if metric.unit == "percent" else metric.title
 
 
 def _broken(head: str) -> str:
-    """The heading of a column on two lines: kind and rate of the noise."""
+    """The heading of a column on several lines: data if there are several, kind and rate of the noise."""
+    head = head.replace(", ", "\n")
     return "\n".join(head.rsplit(" ", 1)) if head[-1:] == "%" else head
 
 
 def _alt(table: Table) -> str:
     """The best contender per noise, for people who cannot see the figure."""
     parts = []
-    for noise in table.noises:
-        best = [name for name in table.contenders if table.is_best(name, noise)]
+    for column in table.columns:
+        best = [name for name in table.contenders if table.is_best(name, column)]
         if best:
-            parts.append(f"{noise.title}: {' and '.join(best)} with {table.text(best[0], noise)}")
+            parts.append(f"{table.head(column)}: {' and '.join(best)} with {table.text(best[0], column)}")
     leaders = f" The best by noise: {'; '.join(parts)}." if parts else ""
     n = len(table.contenders)
     return (
         f"{table.title}: points with standard deviations of {n} contender{'' if n == 1 else 's'} under "
-        f"{len(table.noises)} noise{'' if len(table.noises) == 1 else 's'}.{leaders}"
+        f"{counted(len(table.columns), 'noise')}.{leaders}"
     )

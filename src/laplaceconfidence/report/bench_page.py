@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from laplaceconfidence.evaluation.noises import Noise
-from laplaceconfidence.evaluation.tables import TASK_TITLES, Table, leader_sentence
+from laplaceconfidence.evaluation.tables import TASK_TITLES, Column, Table, leader_sentence
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records.bench_run import BenchRun
 from laplaceconfidence.report.bench_figures import metric_drawing
+from laplaceconfidence.report.bench_run_figures import figure_note, paper_figures
 from laplaceconfidence.report.drawing import Drawing, Page
 
 MOST_CLASS_NAMES = 30
@@ -37,6 +38,7 @@ def bench_page(run: BenchRun) -> Page:
         )
     tables = run.tables()
     drawn = [(table, metric_drawing(table)) for table in tables]
+    further = paper_figures(run, tables)
     record = run.record
     content = {
         "headline": _headline(run, tables),
@@ -51,17 +53,22 @@ def bench_page(run: BenchRun) -> Page:
             }
             for task in record.grid.tasks
         ],
+        "title": record.title,
+        "further": [(drawing.name, drawing.title, figure_note(drawing.name)) for drawing in further],
         "failed": [(_cell(outcome.cell), outcome.error) for outcome in run.failed],
-        "source": [(name, _words(value)) for name, value in record.source.items() if value not in ({}, 0)],
-        "settings": [(name, _words(value)) for name, value in record.settings.items() if value is not None],
-        "methods": [
-            (name, [(key, _words(value)) for key, value in sorted(settings.items())])
-            for name, settings in record.methods.items()
+        "data": [
+            (name, [(key, _words(value)) for key, value in table.items() if value not in ({}, 0, None)])
+            for name, table in record.data.items()
         ],
+        "contenders": [
+            (one.name, rows) for one in record.contenders if (rows := _settings_rows(one.settings))
+        ],
+        "machines": sorted({outcome.machine for outcome in run.outcomes.values() if outcome.machine}),
         "versions": list(record.versions.items()),
         "created": record.created,
     }
-    return Page("bench.html", [drawing for _, drawing in drawn if drawing is not None], content)
+    drawings = [*further, *(drawing for _, drawing in drawn if drawing is not None)]
+    return Page("bench.html", drawings, content)
 
 
 def _headline(run: BenchRun, tables: list[Table]) -> str:
@@ -73,17 +80,32 @@ def _headline(run: BenchRun, tables: list[Table]) -> str:
 
 
 def _facts(run: BenchRun) -> list[tuple[str, str]]:
-    record = run.record
-    facts = [
-        ("cells", f"{len(run.done):,}"),
-        ("noises", f"{len(record.noises):,}"),
-        ("seeds", f"{len(record.seeds):,}"),
-    ]
-    if record.estimators:
-        facts.append(("estimators", f"{len(record.estimators):,}"))
-    if record.methods:
-        facts.append(("training methods", f"{len(record.methods):,}"))
+    record, grid = run.record, run.record.grid
+    facts = [("cells", f"{len(run.done):,}")]
+    if len(record.data) > 1:
+        facts.append(("data sets", f"{len(record.data):,}"))
+    noises = {noise for table in record.data.values() for noise in table["noises"]}
+    facts += [("noises", f"{len(noises):,}"), ("seeds", f"{len(record.seeds):,}")]
+    for task in grid.tasks:
+        facts.append((TASK_TITLES[task].lower(), f"{len(grid.names(task)):,}"))
     return facts
+
+
+def _settings_rows(settings: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
+    """Settings that are the same in all columns once, the others with their columns."""
+    names = sorted({name for one in settings.values() for name in one})
+    rows = []
+    for name in names:
+        by_value: dict[str, list[str]] = {}
+        for column, one in settings.items():
+            if name in one:
+                by_value.setdefault(_words(one[name]), []).append(column)
+        everywhere = len(by_value) == 1 and len(next(iter(by_value.values()))) == len(settings)
+        text = "; ".join(
+            value if everywhere else f"{value} ({', '.join(columns)})" for value, columns in by_value.items()
+        )
+        rows.append((name, text))
+    return rows
 
 
 def _metric(table: Table, drawing: Drawing | None) -> dict[str, Any]:
@@ -93,16 +115,30 @@ def _metric(table: Table, drawing: Drawing | None) -> dict[str, Any]:
         "title": table.metric.title,
         "note": f"{note[0].upper()}{note[1:]}." if note else "",
         "id": f"{table.task}-{table.metric.name}",
-        "heads": table.heads,
+        "heads": [
+            (head, is_published) for column in table.columns for head, is_published in _heads(table, column)
+        ],
         "rows": [
-            (name, [(table.text(name, noise), table.is_best(name, noise)) for noise in table.noises])
+            (name, [cell for column in table.columns for cell in _cells(table, name, column)])
             for name in table.contenders
         ],
+        "sources": table.published_sources,
     }
 
 
+def _heads(table: Table, column: Column) -> list[tuple[str, bool]]:
+    return [(table.head(column), False), *([("published", True)] if table.has_published(column) else [])]
+
+
+def _cells(table: Table, name: str, column: Column) -> list[tuple[str, str]]:
+    """The texts of a contender in a column, and how each is shown: "best", "published" or plainly."""
+    best = "best" if table.is_best(name, column) else ""
+    published = [(table.published_text(name, column), "published")] if table.has_published(column) else []
+    return [(table.text(name, column), best), *published]
+
+
 def _cell(cell: Any) -> str:
-    return f"{cell.contender}, {Noise.parse(cell.noise).title}, seed {cell.seed}"
+    return f"{cell.contender}, {cell.data}, {Noise.parse(cell.noise).title}, seed {cell.seed}"
 
 
 def _words(value: Any) -> str:

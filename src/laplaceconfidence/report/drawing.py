@@ -231,11 +231,32 @@ def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, l
     axes : list of matplotlib.axes.Axes
         Its axes.
     """
+    figure, grid = new_grid(width, height, 1, columns)
+    return figure, grid[0]
+
+
+def new_grid(width: float, height: float, rows: int, columns: int) -> tuple[Figure, list[list[Axes]]]:
+    """Make an empty figure with axes in rows and columns.
+
+    Parameters
+    ----------
+    width, height : float
+        Inches.
+    rows, columns : int
+        Number of axes below each other and side by side.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+        The figure.
+    axes : list of list of matplotlib.axes.Axes
+        Its axes by row.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes: Any = figure.subplots(1, columns, squeeze=False)
-    return figure, list(axes[0])
+    axes: Any = figure.subplots(rows, columns, squeeze=False)
+    return figure, [list(row) for row in axes]
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def accuracy_curves(run: TrainingRun) -> Drawing | None:
             curves.items(), (theme.trusted, theme.suspect), ("-", "--"), strict=False
         ):
             axes.plot(rounds, 100 * values, style, color=color, label=words, linewidth=1.8)
-        _by_round(axes)
+        label_by_round(axes)
         axes.set_ylabel("accuracy in %")
         axes.legend()
         return figure
@@ -84,7 +84,7 @@ def loss_curves(run: TrainingRun) -> Drawing | None:
             axes.plot(
                 list(losses), means, styles[index % 4], color=colors[index % 9], label=f"network {network}"
             )
-        _by_round(axes)
+        label_by_round(axes)
         axes.set_ylabel("training loss")
         axes.legend()
         return figure
@@ -126,7 +126,7 @@ def confidence_over_rounds(run: TrainingRun) -> Drawing | None:
             interpolation="nearest",
             norm=PowerNorm(0.4, vmin=0),  # else the two ends would hide everything between them
         )
-        _by_round(axes)
+        label_by_round(axes)
         axes.set_ylabel("confidence")
         bar = figure.colorbar(image, ax=axes, label="share of the labels")
         bar.outline.set_edgecolor(theme.soft)
@@ -141,7 +141,7 @@ def confidence_over_rounds(run: TrainingRun) -> Drawing | None:
 
 
 def f1_over_rounds(run: TrainingRun) -> Drawing | None:
-    """Draw the F1 score of finding wrong labels by a confidence below one half, by round.
+    """Draw the F1 scores of finding clean and wrong labels by their confidence, by round.
 
     Parameters
     ----------
@@ -153,30 +153,54 @@ def f1_over_rounds(run: TrainingRun) -> Drawing | None:
     Drawing or None
         None where no true labels or no confidences are known.
     """
-    refined, truth = run.refined_labels, true_labels(run, "train")
-    if refined is None or truth is None or not run.confidences:
+    scores = {target: f1_by_round(run, target) for target in ("right", "wrong")}
+    if not scores["wrong"]:
         return None
+    words = {"right": "clean labels", "wrong": "wrong labels"}
+
+    def draw(theme: Theme) -> Figure:
+        figure, (axes,) = new_figure(5.2, 2.2)
+        colors = {"right": theme.trusted, "wrong": theme.suspect}
+        for target, by_round in scores.items():
+            rounds, values = list(by_round), list(by_round.values())
+            axes.plot(rounds, values, color=colors[target], marker="o", markersize=3, label=words[target])
+        label_by_round(axes)
+        axes.set_ylabel("F1")
+        axes.set_ylim(0, 1.02)
+        axes.legend()
+        return figure
+
+    last = "; ".join(f"{words[target]} {list(one.values())[-1]:.3f}" for target, one in scores.items())
+    alt = f"F1 of finding clean and wrong labels by their confidence, by round. At the end: {last}."
+    return Drawing("f1", "How well clean and wrong labels are found", alt, draw)
+
+
+def f1_by_round(run: TrainingRun, target: str) -> dict[int, float]:
+    """Return the F1 score of finding labels by their confidence.
+
+    Parameters
+    ----------
+    run : TrainingRun
+        The run.
+    target : {"right", "wrong"}
+        Which labels are to be found: by a confidence of one half or more, or below it.
+
+    Returns
+    -------
+    dict of int to float
+        By round; empty where no true labels or no confidences are known.
+    """
+    refined, truth = run.refined_labels, true_labels(run, "train")
+    if refined is None or truth is None:
+        return {}
     given = refined.set_index("id")["given_label"]
     scores: dict[int, float] = {}
     for number, table in sorted(run.confidences.items()):
         known = table[table["id"].isin(truth.index) & table["id"].map(given).notna()]
         if len(known):
             right = known["id"].map(given).to_numpy() == known["id"].map(truth).to_numpy()
-            scores[number] = float(f1_at(_mean_confidence(known), right))
-    if not scores:
-        return None
-
-    def draw(theme: Theme) -> Figure:
-        figure, (axes,) = new_figure(5.2, 2.2)
-        axes.plot(list(scores), list(scores.values()), color=theme.trusted, marker="o", markersize=3)
-        _by_round(axes)
-        axes.set_ylabel("F1")
-        axes.set_ylim(0, 1.02)
-        return figure
-
-    last = list(scores.values())[-1]
-    alt = f"F1 of finding wrong labels by their confidence, by round; {last:.3f} at the end."
-    return Drawing("f1", "How well wrong labels are found", alt, draw)
+            scores[number] = f1_at(_mean_confidence(known), right, target=target)  # type: ignore[arg-type]
+    return scores
 
 
 def confusions(run: TrainingRun) -> Drawing | None:
@@ -192,22 +216,10 @@ def confusions(run: TrainingRun) -> Drawing | None:
     Drawing or None
         None while the run is not finished.
     """
-    refined, predictions = run.refined_labels, run.predictions
-    if refined is None or predictions is None:
+    found = confusion_panels(run)
+    if found is None:
         return None
-    names = [name.removeprefix("p_") for name in predictions.columns if name.startswith("p_")][:MOST_CLASSES]
-    truth, test_truth = true_labels(run, "train"), true_labels(run, "test")
-    panels: list[tuple[str, str, IntArray]] = []
-    against = refined.set_index("id")["given_label"] if truth is None else truth
-    row_words = "given label" if truth is None else "true label"
-    if truth is not None:
-        panels.append(("given labels", row_words, _counts(refined, "given_label", truth, names)))
-    panels.append(
-        ("training predictions", row_words, _counts(predictions, "predicted_label", against, names))
-    )
-    if test_truth is not None and run.test_predictions is not None:
-        counts = _counts(run.test_predictions, "predicted_label", test_truth, names)
-        panels.append(("test predictions", "true label", counts))
+    panels, names = found
 
     def draw(theme: Theme) -> Figure:
         side = min(2.7 if len(names) <= CLASSES_WITH_NUMBERS else 3.4, 1.4 + 0.2 * len(names))
@@ -227,7 +239,43 @@ def confusions(run: TrainingRun) -> Drawing | None:
     return Drawing("confusions", "Confusions", f"Confusion matrices: {right}.", draw)
 
 
-def _by_round(axes: Axes) -> None:
+def confusion_panels(run: TrainingRun) -> tuple[list[tuple[str, str, IntArray]], list[str]] | None:
+    """Count given labels, training predictions and test predictions by true (or given) label.
+
+    Parameters
+    ----------
+    run : TrainingRun
+        The run.
+
+    Returns
+    -------
+    panels : list of (str, str, ndarray of shape (C, C))
+        Title, what the rows are, and the counts.
+    names : list of str
+        The classes.
+
+    None is returned while the run is not finished.
+    """
+    refined, predictions = run.refined_labels, run.predictions
+    if refined is None or predictions is None:
+        return None
+    names = [name.removeprefix("p_") for name in predictions.columns if name.startswith("p_")][:MOST_CLASSES]
+    truth, test_truth = true_labels(run, "train"), true_labels(run, "test")
+    panels: list[tuple[str, str, IntArray]] = []
+    against = refined.set_index("id")["given_label"] if truth is None else truth
+    row_words = "given label" if truth is None else "true label"
+    if truth is not None:
+        panels.append(("given labels", row_words, _counts(refined, "given_label", truth, names)))
+    panels.append(
+        ("training predictions", row_words, _counts(predictions, "predicted_label", against, names))
+    )
+    if test_truth is not None and run.test_predictions is not None:
+        counts = _counts(run.test_predictions, "predicted_label", test_truth, names)
+        panels.append(("test predictions", "true label", counts))
+    return panels, names
+
+
+def label_by_round(axes: Axes) -> None:
     """Label the x axis as rounds, with integer ticks."""
     from matplotlib.ticker import MaxNLocator
 

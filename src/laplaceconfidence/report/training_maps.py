@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from laplaceconfidence.arrays import FloatArray, StrArray
+from laplaceconfidence.arrays import FloatArray, IntArray, StrArray
 from laplaceconfidence.notebook_html import shortened
 from laplaceconfidence.records.training_run import LearnedFeatures, TrainingRun
 from laplaceconfidence.report.audit_figures import LONGEST_NAME
@@ -36,6 +36,83 @@ def feature_maps(run: TrainingRun) -> Drawing | None:
     Drawing or None
         None where no features were stored.
     """
+    features, found = run.features, _shown_samples(run)
+    if features is None or found is None:
+        return None
+    chosen, classes = found
+    maps = {"after training": embedded(features.after[chosen])}
+    if features.before is not None:
+        maps = {_before(features): embedded(features.before[chosen]), **maps}
+
+    def draw(theme: Theme) -> Figure:
+        figure, axes = new_figure(4.1 * len(maps), 4.1, len(maps))
+        for (title, points), one in zip(maps.items(), axes, strict=True):
+            draw_map(one, points, classes, theme)
+            one.set_title(title)
+        return figure
+
+    words = "given" if true_labels(run, "train") is None else "true"
+    alt = f"t-SNE maps of {len(chosen):,} samples, {' and '.join(maps)}, marked by their {words} label."
+    return Drawing("features", "Learned features", alt, draw)
+
+
+def mapped_features(run: TrainingRun) -> tuple[FloatArray, StrArray] | None:
+    """Compute the t-SNE map of the features after training.
+
+    Parameters
+    ----------
+    run : TrainingRun
+        The run.
+
+    Returns
+    -------
+    points : ndarray of shape (m, 2)
+        The map.
+    classes : ndarray of str of shape (m,)
+        True (or given) labels.
+
+    None is returned where no features were stored.
+    """
+    features, found = run.features, _shown_samples(run)
+    if features is None or found is None:
+        return None
+    chosen, classes = found
+    return embedded(features.after[chosen]), classes
+
+
+def draw_map(axes: Axes, points: FloatArray, classes: StrArray, theme: Theme) -> None:
+    """Draw a map: one color and mark per class, and the names of the classes if there are few.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    points : ndarray of shape (m, 2)
+        The map.
+    classes : ndarray of str of shape (m,)
+        Classes of the points.
+    theme : Theme
+        Colors.
+    """
+    names = sorted(set(classes))
+    for index, name in enumerate(names):
+        own = classes == name
+        axes.scatter(
+            points[own, 0],
+            points[own, 1],
+            s=8,
+            color=PALETTE[index % len(PALETTE)],
+            marker=_MARKS[index % len(_MARKS)],
+            linewidths=0,
+            rasterized=True,
+        )
+    if len(names) <= MOST_NAMED:
+        _write_names(axes, points, classes, theme)
+    axes.axis("off")
+
+
+def _shown_samples(run: TrainingRun) -> tuple[IntArray, StrArray] | None:
+    """Which of the stored features are drawn, and the true (or given) labels of their samples."""
     features, refined = run.features, run.refined_labels
     if features is None or refined is None:
         return None
@@ -43,35 +120,7 @@ def feature_maps(run: TrainingRun) -> Drawing | None:
     ids = refined["id"].to_numpy()[features.rows[chosen]]
     truth = true_labels(run, "train")
     labels = refined.set_index("id")["given_label"] if truth is None else truth
-    classes = labels.reindex(ids).fillna("no label").astype(str).to_numpy(dtype=str)
-    maps = {"after training": embedded(features.after[chosen])}
-    if features.before is not None:
-        maps = {_before(features): embedded(features.before[chosen]), **maps}
-    names = sorted(set(classes))
-
-    def draw(theme: Theme) -> Figure:
-        figure, axes = new_figure(4.1 * len(maps), 4.1, len(maps))
-        for (title, points), one in zip(maps.items(), axes, strict=True):
-            for index, name in enumerate(names):
-                own = classes == name
-                one.scatter(
-                    points[own, 0],
-                    points[own, 1],
-                    s=8,
-                    color=PALETTE[index % len(PALETTE)],
-                    marker=_MARKS[index % len(_MARKS)],
-                    linewidths=0,
-                    rasterized=True,
-                )
-            if len(names) <= MOST_NAMED:
-                _write_names(one, points, classes, theme)
-            one.set_title(title)
-            one.axis("off")
-        return figure
-
-    words = "given" if truth is None else "true"
-    alt = f"t-SNE maps of {len(chosen):,} samples, {' and '.join(maps)}, marked by their {words} label."
-    return Drawing("features", "Learned features", alt, draw)
+    return chosen, labels.reindex(ids).fillna("no label").astype(str).to_numpy(dtype=str)
 
 
 def maps_note(run: TrainingRun) -> str:

@@ -19,7 +19,7 @@ from laplaceconfidence.stages import stage
 _NOTES = {
     "accuracy": "The round is chosen by the held-out given labels; the test set has no influence.",
     "confidence": "Each column is the histogram of one round, averaged over the networks.",
-    "f1": "A label counts as wrong if its confidence is below one half.",
+    "f1": "A label counts as wrong if its confidence is below one half, and as clean otherwise.",
 }
 
 

@@ -25,7 +25,9 @@ from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.notebook import NotebookSummary
 from laplaceconfidence.training.raw_samples import encode_like_fit, fit_encoder
 from laplaceconfidence.training.results import (
+    add_top_5,
     final_results,
+    top_5_accuracies,
     trained_model,
     training_summary,
     write_results,
@@ -114,9 +116,11 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         the same number of samples in a pass, by their given labels.
     device : str or torch.device, default="auto"
         "auto" takes a GPU if there is one.
-    image_size : int or tuple of int, optional
-        Side or (height, width) that image files are resized to. By default they keep their size, except
-        that files of more than 96 pixels are resized to 64 where ``network`` is "auto" and there is no GPU.
+    image_size : int, CenterSquare or tuple of int, optional
+        Side or (height, width) that image files are resized to; ``CenterSquare(320)`` of
+        ``laplaceconfidence.data.images`` resizes the shorter side and keeps the center. By default they
+        keep their size, except that files of more than 96 pixels are resized to 64 where ``network`` is
+        "auto" and there is no GPU.
     n_workers : int, default=0
         Processes that read samples of data sets too large for memory.
     n_jobs : int, optional
@@ -357,6 +361,7 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         self.confidence_ = results.confidence
         self.refined_labels_ = data.class_values[results.refined]
         self.summary_ = training_summary(loop, results.check)
+        add_top_5(self.summary_, top_5_accuracies(loop))
         self._given_codes = loop.task.labels
         self._use(trained_model(loop, data, network, self.feature_layer))
         if folder is not None:

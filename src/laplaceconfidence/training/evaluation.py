@@ -181,20 +181,38 @@ def evaluate_predictions(
     right = predicted == labels
     confusion = np.zeros((n_classes, n_classes), dtype=np.int64)
     np.add.at(confusion, (labels, predicted), 1)
-    top_5 = None
-    if n_classes > TOP:
-        best = np.argpartition(-probabilities, TOP - 1, axis=1)[:, :TOP]
-        top_5 = float((best == labels[:, None]).any(axis=1).mean())
     counts, confidence, accuracy = calibration_bins(probabilities.max(axis=1), right, N_BINS)
     return Evaluation(
         n_samples=len(labels),
         accuracy=float(right.mean()),
-        top_5_accuracy=top_5,
+        top_5_accuracy=top_5_accuracy(probabilities, labels),
         expected_calibration_error=float((counts * np.abs(confidence - accuracy)).sum() / len(labels)),
         class_names=class_names,
         confusion=confusion,
         _bins=(counts, confidence, accuracy),
     )
+
+
+def top_5_accuracy(probabilities: FloatArray, labels: IntArray) -> float | None:
+    """Share of the samples whose label is among their five most probable classes.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n, C)
+        Class probabilities.
+    labels : ndarray of shape (n,)
+        Codes of the labels; samples without one (-1) are left out.
+
+    Returns
+    -------
+    float or None
+        ``None`` for at most five classes, or if no sample has a label.
+    """
+    labeled = labels != MISSING
+    if probabilities.shape[1] <= TOP or not labeled.any():
+        return None
+    best = np.argpartition(-probabilities[labeled], TOP - 1, axis=1)[:, :TOP]
+    return float((best == labels[labeled][:, None]).any(axis=1).mean())
 
 
 def _heading(text: str, n: int) -> str:

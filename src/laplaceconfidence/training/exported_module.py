@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from laplaceconfidence.exceptions import InvalidInputError, MissingDependencyError, RunFolderError
 from laplaceconfidence.files import replacing
+from laplaceconfidence.training.augment.resized_crop import center_crop
 from laplaceconfidence.training.model_folder import package_version
 from laplaceconfidence.training.trained_model import TrainedModel
 from laplaceconfidence.training.trained_network import combine_predictions
@@ -35,15 +36,24 @@ class ProbabilityModule(nn.Module):
         Of the training inputs; they broadcast against a batch.
     sums_logits : bool
         Whether logits are summed; otherwise probabilities are averaged.
+    crop : int, optional
+        Side of the center of images that the networks see.
     """
 
     mean: Tensor
     deviation: Tensor
 
     def __init__(
-        self, networks: Sequence[nn.Module], mean: Tensor, deviation: Tensor, *, sums_logits: bool
+        self,
+        networks: Sequence[nn.Module],
+        mean: Tensor,
+        deviation: Tensor,
+        *,
+        sums_logits: bool,
+        crop: int | None = None,
     ) -> None:
         super().__init__()
+        self.crop = crop
         self.sums_logits = sums_logits
         self.networks = nn.ModuleList(networks)
         self.register_buffer("mean", mean.clone())
@@ -53,6 +63,7 @@ class ProbabilityModule(nn.Module):
         """Probabilities (n, C) of pixels from 0 to 1, (n, channels, height, width), or of features (n, d)."""
         if not inputs.is_floating_point():
             raise must_be("inputs", "floats: pixels from 0 to 1", str(inputs.dtype), "Divide bytes by 255.")
+        inputs = inputs if self.crop is None else center_crop(inputs, self.crop)
         values = (inputs - self.mean) / self.deviation
         logits = [network(values).float() for network in self.networks]
         return combine_predictions(logits, sums_logits=self.sums_logits)
@@ -61,7 +72,9 @@ class ProbabilityModule(nn.Module):
 def probability_module(model: TrainedModel) -> ProbabilityModule:
     """The networks that predict, copied, with the normalization, in eval mode on the device of the model."""
     networks = [model.networks[number].plain_backbone() for number in model.predictors]
-    module = ProbabilityModule(networks, model.mean, model.deviation, sums_logits=model.sums_logits).eval()
+    module = ProbabilityModule(
+        networks, model.mean, model.deviation, sums_logits=model.sums_logits, crop=model.crop
+    ).eval()
     return module.requires_grad_(False)
 
 

@@ -148,7 +148,13 @@ def audited_codes(audited: Any, data: TrainingData) -> IntArray | None:
 
 
 def unlabeled_samples(
-    X: Any, device: torch.device, *, n_workers: int, shape: tuple[int, ...], columns: Sequence[str] | None
+    X: Any,
+    device: torch.device,
+    *,
+    n_workers: int,
+    shape: tuple[int, ...],
+    columns: Sequence[str] | None,
+    image_size: ImageSize = None,
 ) -> Samples:
     """Samples to predict for; labels, where there are some, are ignored.
 
@@ -161,16 +167,18 @@ def unlabeled_samples(
     n_workers : int
         Processes that read samples of larger data sets.
     shape : tuple of int
-        The shape of the samples that were trained on. Image files are resized to it.
+        The shape of the samples that were trained on.
     columns : sequence of str or None
         The columns that were trained on. If there is one per feature, they are selected by name from a table.
+
+    image_size : int or tuple of int, optional
+        Size that image files are resized to.
 
     Returns
     -------
     Samples
         Of any shape: the caller compares it.
     """
-    image_size = (shape[1], shape[2]) if len(shape) == 3 else None
     if columns is not None and len(columns) != shape[0]:  # one column of lists
         columns = None
     if is_huggingface(X):

@@ -34,6 +34,7 @@ from laplaceconfidence.training.model_encoder import (
     read_encoder,
 )
 from laplaceconfidence.training.networks.registry import NETWORKS, NetworkSpec, Shape, build_network
+from laplaceconfidence.training.sample_views import network_shape
 from laplaceconfidence.training.settings import PRECISIONS
 from laplaceconfidence.training.trained_model import TrainedModel
 from laplaceconfidence.training.trained_network import HeadedNetwork
@@ -73,6 +74,7 @@ class _Input(_Table):
     mean: list[float]  # per channel or feature, of pixels from 0 to 1 or of the features
     deviation: list[float]
     columns: list[str] | None  # of a table, in the order of the features
+    crop: int | None = None  # side of the center of images that the networks see
 
     @model_validator(mode="after")
     def _fit_together(self) -> _Input:
@@ -229,6 +231,7 @@ def read_model(
         channels_last=described.channels_last,
         device=device,
         encoder=_encoder(description, place, encoder),
+        crop=description.input.crop,
     )
     return model, description.settings
 
@@ -271,6 +274,7 @@ def _described(model: TrainedModel, weights: bytes, settings: dict[str, Any]) ->
             mean=model.mean.flatten().tolist(),
             deviation=model.deviation.flatten().tolist(),
             columns=None if columns is None else list(columns),
+            crop=model.crop,
         ),
         network=_Networks(
             name=model.network,
@@ -416,7 +420,7 @@ def _spec(described: _Networks, network: NetworkSpec | None, place: Path) -> Net
 
 
 def _built(spec: NetworkSpec, own: dict[str, Tensor], description: _Description, place: Path) -> Any:
-    shape: Shape = tuple(description.input.shape)
+    shape: Shape = network_shape(tuple(description.input.shape), description.input.crop)
     with torch.random.fork_rng():
         backbone: nn.Module = build_network(spec, len(description.classes.names), shape)
     try:

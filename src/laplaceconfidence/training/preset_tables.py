@@ -6,8 +6,10 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from laplaceconfidence.data.images import CenterSquare
 from laplaceconfidence.training.augment.cutout import Cutout
 from laplaceconfidence.training.augment.randaugment import RandAugment
+from laplaceconfidence.training.augment.resized_crop import RandomResizedCrop
 from laplaceconfidence.training.augment.weak import WeakAugment
 from laplaceconfidence.training.methods.interface import Method
 from laplaceconfidence.training.methods.registry import build_method, check_method_name
@@ -34,18 +36,24 @@ class PresetTable(BaseModel):
 
 
 class NoiseSettings(PresetTable):
-    """Noise added to clean labels; see ``add_noise``."""
+    """Noise added to clean labels; see ``add_noise``. Without a seed of its own it has that of the run."""
 
     kind: Literal["symmetric", "symmetric-excluding", "asymmetric", "pair", "instance"]
     rate: float = Field(ge=0, le=1)
-    seed: int = Field(default=0, ge=0)
+    seed: int | None = Field(default=None, ge=0)
 
 
 class DataSettings(PresetTable):
     """How the data is prepared."""
 
     image_size: int | None = Field(default=None, ge=1)  # side in pixels that images are resized to
+    keep_proportions: bool = False  # whether that is the shorter side, and the center square is taken
     test_share: float | None = Field(default=None, gt=0, lt=1)  # share set aside before noise is added
+
+    def size(self, given: int | None = None) -> int | None:
+        """The size that images are resized to: ``given`` by an option, or that of the preset."""
+        side = self.image_size if given is None else given
+        return CenterSquare(side) if side is not None and self.keep_proportions else side
 
 
 class _ViewSettings(PresetTable):
@@ -61,10 +69,17 @@ class _ViewSettings(PresetTable):
 
 
 class WeakSettings(_ViewSettings):
-    """The weak view in detail; see ``WeakAugment``."""
+    """The weak view in detail; see ``WeakAugment`` and ``RandomResizedCrop``."""
 
     padding: int = Field(default=4, ge=0)
     flip: bool = True
+    resized_crop: int | None = Field(default=None, ge=1)  # side; see ``RandomResizedCrop``
+
+    @model_validator(mode="after")
+    def _one_kind_of_crop(self) -> Self:
+        if self.resized_crop is not None and "padding" in self.model_fields_set:
+            raise ValueError("'resized_crop' takes a part of the image and cannot be combined with 'padding'")
+        return self
 
 
 class StrongSettings(_ViewSettings):
@@ -128,6 +143,8 @@ def _built(view: Any) -> Any:
     """A view as ``RobustClassifier`` takes it: names stay as they are."""
     if isinstance(view, _ViewSettings) and view.mask is not None:
         return MaskFeatures(view.mask)
+    if isinstance(view, WeakSettings) and view.resized_crop is not None:
+        return RandomResizedCrop(view.resized_crop, flip=view.flip)
     if isinstance(view, WeakSettings):
         return WeakAugment(padding=view.padding, flip=view.flip)
     if isinstance(view, StrongSettings):

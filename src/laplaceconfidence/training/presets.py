@@ -32,6 +32,7 @@ from laplaceconfidence.validation import did_you_mean, must_be
 
 _FOLDER = resources.files("laplaceconfidence") / "presets"
 _LONGEST_CHAIN = 5  # presets that extend presets
+_OF_ESTIMATOR = ("n_neighbors", "alpha", "n_components")  # settings that methods pass to their estimator
 
 _TABLES: dict[str, type[PresetTable]] = {
     "training": TrainingPreset,
@@ -63,6 +64,7 @@ def load_preset(
     *,
     overrides: Mapping[str, Any] | None = None,
     method: str | None = None,
+    method_settings: Mapping[str, Any] | None = None,
 ) -> Preset:
     """A preset by its name or from a TOML file, with changes made to it.
 
@@ -78,12 +80,15 @@ def load_preset(
     method : str, optional
         The training method. If it is another one than the preset's, the preset's ``[method]`` table does not
         apply: the method keeps its own defaults, and a warning says so.
+    method_settings : mapping of str to Any, optional
+        Settings of the method by name.
 
     Returns
     -------
     Preset
     """
-    given = {"training": dict(overrides or {}), "method": {"name": method} if method else {}}
+    of_method = {**({"name": method} if method else {}), **(method_settings or {})}
+    given = {"training": dict(overrides or {}), "method": of_method}
     wanted = _merged(given, parse_changes(changes))
     content, where = _content(name), f"The preset {name!r}"
     _checked(content, where)  # before changes hide what is wrong in it
@@ -138,6 +143,24 @@ def _text(name: str) -> tuple[str, str]:
     return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8"), f"The preset {name!r}"
 
 
+def merged_method_settings(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a method with changes; parameters of a confidence estimator never reach another one.
+
+    Parameters
+    ----------
+    base, changes : mapping of str to Any
+        Settings by name.
+
+    Returns
+    -------
+    dict of str to Any
+    """
+    usual = "laplace"
+    if changes.get("confidence", base.get("confidence", usual)) != base.get("confidence", usual):
+        base = {name: value for name, value in base.items() if name not in _OF_ESTIMATOR}
+    return {**base, **changes}
+
+
 def _merged_presets(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """``base`` with ``changes``; settings of a method or of a schedule never reach another one."""
     training, changed = base.get("training"), changes.get("training")
@@ -152,6 +175,9 @@ def _merged_presets(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, 
         and isinstance(now, dict)
         and now.get("name", before.get("name")) != before.get("name")
     ):
+        base = {**base, "method": {}}
+    elif isinstance(before, dict) and isinstance(now, dict):
+        changes = {**changes, "method": merged_method_settings(before, now)}
         base = {**base, "method": {}}
     return _merged(base, changes)
 

@@ -14,6 +14,7 @@ from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.run_files import PREDICTIONS, REFINED_LABELS, TEST_PREDICTIONS
 from laplaceconfidence.stages import stage
+from laplaceconfidence.training.evaluation import TOP, top_5_accuracy
 from laplaceconfidence.training.inputs import TrainingData
 from laplaceconfidence.training.label_check import LabelCheck, check_labels
 from laplaceconfidence.training.loop import Loop
@@ -87,6 +88,7 @@ def trained_model(
         input_shape=task.samples.shape,
         mean=task.views.mean,
         deviation=task.views.deviation,
+        crop=task.views.crop,
         network=network_reference(network),
         feature_layer=feature_layer,
         feature_columns=data.feature_columns,
@@ -152,6 +154,30 @@ def _test_summary(
         "test_accuracy_mean_of_last_rounds": float(np.mean(counting[-LAST_ROUNDS:])),
         "test_accuracy_best_round_for_comparison_only": max(counting),
     }
+
+
+def top_5_accuracies(loop: Loop) -> dict[str, float]:
+    """Top-5 accuracy of the networks as they are now on every test set, by name; empty for few classes.
+
+    The name of the test set that ``fit(test=...)`` was given is "".
+    """
+    task = loop.task
+    tests = {**({} if task.test is None else {"": task.test}), **task.further_tests}
+    found = {}
+    for name, test in tests.items() if len(task.class_names) > TOP else ():
+        rows = torch.arange(len(test.samples))
+        predicted = task.mean_probabilities(loop.method.predictors, loop.settings, rows, test.samples)
+        accuracy = top_5_accuracy(predicted, test.labels)
+        if accuracy is not None:
+            found[name] = accuracy
+    return found
+
+
+def add_top_5(summary: dict[str, Any], top_5: Mapping[str, float]) -> None:
+    """Add top-5 accuracies of the chosen round to the summary of a run."""
+    for name, accuracy in top_5.items():
+        of_test = summary["further_tests"][name] if name else summary
+        of_test["test_top_5_accuracy_of_chosen_round"] = accuracy
 
 
 def write_results(folder: RunFolder | None, loop: Loop, results: Results, summary: Mapping[str, Any]) -> None:

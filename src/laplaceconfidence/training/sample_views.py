@@ -10,6 +10,7 @@ from torch import Tensor
 
 from laplaceconfidence.training.augment.protocol import Augmentation, Chain, Unchanged
 from laplaceconfidence.training.augment.registry import build_strong
+from laplaceconfidence.training.augment.resized_crop import RandomResizedCrop, center_crop
 from laplaceconfidence.training.augment.weak import WeakAugment
 from laplaceconfidence.validation import check_choice, check_real, must_be
 
@@ -55,19 +56,34 @@ class SampleViews:
     mean: Tensor  # broadcasts against a batch of inputs
     deviation: Tensor
     channels_last: bool = False
+    crop: int | None = None  # side of the center that networks see of images that are not augmented
 
     def normalized(self, inputs: Tensor) -> Tensor:
         """Inputs with mean 0 and deviation 1; bytes are scaled to [0, 1] first."""
-        return normalized(inputs, self.mean, self.deviation, channels_last=self.channels_last)
+        return normalized(inputs, self.mean, self.deviation, channels_last=self.channels_last, crop=self.crop)
 
 
-def normalized(inputs: Tensor, mean: Tensor, deviation: Tensor, *, channels_last: bool) -> Tensor:
-    """Inputs with mean 0 and deviation 1; bytes are scaled to [0, 1] first."""
+def normalized(
+    inputs: Tensor, mean: Tensor, deviation: Tensor, *, channels_last: bool, crop: int | None = None
+) -> Tensor:
+    """Inputs with mean 0 and deviation 1; bytes are scaled to [0, 1] first, images may be cropped."""
+    if crop is not None and inputs.ndim == 4:
+        inputs = center_crop(inputs, crop)
     values = inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs.float()
     values = (values - mean) / deviation
     if channels_last and values.ndim == 4:
         values = values.contiguous(memory_format=torch.channels_last)
     return values
+
+
+def crop_of(weak: str | Augmentation) -> int | None:
+    """The side of the center that networks see of images that are not augmented; ``None`` for all of them."""
+    return weak.size if isinstance(weak, RandomResizedCrop) else None
+
+
+def network_shape(sample_shape: tuple[int, ...], crop: int | None) -> tuple[int, ...]:
+    """The shape of what networks see of one sample."""
+    return sample_shape if crop is None or len(sample_shape) != 3 else (sample_shape[0], crop, crop)
 
 
 def build_augmentations(

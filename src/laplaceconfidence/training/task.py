@@ -20,7 +20,13 @@ from laplaceconfidence.training.inputs import TrainingData
 from laplaceconfidence.training.methods.interface import Method, NetworkEvidence
 from laplaceconfidence.training.networks.registry import NetworkSpec
 from laplaceconfidence.training.run_settings import RunSettings
-from laplaceconfidence.training.sample_views import SampleViews, build_augmentations, input_statistics
+from laplaceconfidence.training.sample_views import (
+    SampleViews,
+    build_augmentations,
+    crop_of,
+    input_statistics,
+    network_shape,
+)
 from laplaceconfidence.training.samples import ResidentSamples, Samples
 from laplaceconfidence.training.seeds import derived_seed
 from laplaceconfidence.training.settings import TrainingSettings
@@ -178,8 +184,10 @@ def build_task(
     augmentations = build_augmentations(run.weak, run.strong, data.samples.shape)
     _check_audited(data, run.method)
     mean, deviation = _statistics(data.samples, train_rows, settings.seed)
-    views = SampleViews(*augmentations, mean.to(device), deviation.to(device), settings.channels_last)
-    build = _module_builder(data, run.method, run.network, run.feature_layer)
+    crop = crop_of(run.weak)
+    _check_crop(crop, data.samples.shape)
+    views = SampleViews(*augmentations, mean.to(device), deviation.to(device), settings.channels_last, crop)
+    build = _module_builder(data, run.method, run.network, run.feature_layer, crop)
     if isinstance(run.network, nn.Module) and _starts_anew(run.method, settings.rounds):
         build(0, settings.seed, again=True)  # one that cannot be reset fails now, not in the middle of a run
     networks = []
@@ -211,6 +219,13 @@ def build_task(
     )
 
 
+def _check_crop(crop: int | None, sample_shape: tuple[int, ...]) -> None:
+    if crop is not None and len(sample_shape) == 3 and crop > min(sample_shape[1:]):
+        rule = f"a crop of at most the size of the images, {sample_shape[1]} x {sample_shape[2]}"
+        advice = "Resize image files to a larger 'image_size', or take a smaller crop (weak.resized_crop)."
+        raise must_be("weak", rule, crop, advice)
+
+
 def _check_audited(data: TrainingData, method: Method) -> None:
     if data.audited is not None and not method.takes_audited:
         rule = f"left out for the method {type(method).__name__}, which does not use verified labels"
@@ -232,10 +247,14 @@ class _Builder(Protocol):
 
 
 def _module_builder(
-    data: TrainingData, method: Method, network: NetworkSpec, feature_layer: str | None
+    data: TrainingData,
+    method: Method,
+    network: NetworkSpec,
+    feature_layer: str | None,
+    crop: int | None = None,
 ) -> _Builder:
     """The function that builds the networks of a run."""
-    shape, n_classes = data.samples.shape, len(data.class_names)
+    shape, n_classes = network_shape(data.samples.shape, crop), len(data.class_names)
 
     def build(number: int, seed: int, *, again: bool = False) -> HeadedNetwork:
         with torch.random.fork_rng():

@@ -57,13 +57,13 @@ def time_left(method: Method, rounds: int, seconds: Sequence[float]) -> TimeLeft
     for round, taken in enumerate(seconds):
         measured.setdefault(method.phases(round), []).append(taken)
     typical = {phases: median(taken[-_RECENT:]) for phases, taken in measured.items()}
-    seconds_per_work = sum(typical.values()) / sum(map(_work, typical))
+    seconds_per_work = sum(typical.values()) / sum(map(work_of_round, typical))
     left = [method.phases(round) for round in range(len(seconds), rounds)]
-    total = sum(typical.get(phases, _work(phases) * seconds_per_work) for phases in left)
+    total = sum(typical.get(phases, work_of_round(phases) * seconds_per_work) for phases in left)
     return TimeLeft(total, all(phases in typical for phases in left))
 
 
-def _work(phases: Sequence[Phase]) -> float:
+def work_of_round(phases: Sequence[Phase]) -> float:
     """The work of a round, in passes of plain training of one network."""
     return sum(
         phase.passes * len(phase.trains) * phase.cost + _FORWARD * len(phase.evidence) for phase in phases

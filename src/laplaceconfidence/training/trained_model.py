@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from laplaceconfidence.arrays import FloatArray
+from laplaceconfidence.data.images import CenterSquare
 from laplaceconfidence.encoders.protocol import Encoder
 from laplaceconfidence.encoders.torch_device import choose_device
 from laplaceconfidence.exceptions import InvalidInputError
@@ -62,6 +63,8 @@ class TrainedModel:
         Whether images are stored with their channels last.
     device : torch.device
         Where the networks are.
+    crop : int, optional
+        Side of the center of images that the networks see. The proportions of image files are then kept.
     """
 
     networks: tuple[HeadedNetwork, ...]
@@ -79,22 +82,31 @@ class TrainedModel:
     channels_last: bool
     device: torch.device
     encoder: Encoder | None = None
+    crop: int | None = None
 
     @property
-    def image_size(self) -> tuple[int, int] | None:
+    def image_size(self) -> tuple[int, int] | CenterSquare | None:
         """Height and width of images, which files are resized to; ``None`` for feature vectors."""
-        return (self.input_shape[1], self.input_shape[2]) if len(self.input_shape) == 3 else None
+        if len(self.input_shape) != 3:
+            return None
+        _, height, width = self.input_shape
+        return (height, width) if self.crop is None or height != width else CenterSquare(height)
 
     def normalized(self, inputs: Tensor) -> Tensor:
         """Inputs with mean 0 and deviation 1; bytes are scaled to [0, 1] first."""
-        return normalized(inputs, self.mean, self.deviation, channels_last=self.channels_last)
+        return normalized(inputs, self.mean, self.deviation, channels_last=self.channels_last, crop=self.crop)
 
     def samples(self, X: Any, *, n_workers: int) -> Samples:
         """The samples of ``X``, which must have the shape that was trained on; raw ones are encoded."""
         shape = self.input_shape
         X = encode_like_fit(X, self.encoder)
         samples = unlabeled_samples(
-            X, self.device, n_workers=n_workers, shape=shape, columns=self.feature_columns
+            X,
+            self.device,
+            n_workers=n_workers,
+            shape=shape,
+            columns=self.feature_columns,
+            image_size=self.image_size,
         )
         if samples.shape != shape:
             rule = f"made of {_described(shape)}, as in fit"

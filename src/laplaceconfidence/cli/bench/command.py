@@ -24,7 +24,6 @@ from laplaceconfidence.cli.options import (
     Label,
     Labels,
     MissingLabel,
-    Source,
     Split,
     TestShare,
     TrainingText,
@@ -52,13 +51,43 @@ How well they find the mistakes in the given labels, if true labels are known:
 Training methods, with a quarter of the samples set aside as test data:
 [cyan]laplaceconfidence bench photos/ --methods cross_entropy,dividemix,laplace --test-share 0.25[/cyan]
 
-The paper's setting; it takes days. After Ctrl+C the same command resumes it:
-[cyan]laplaceconfidence bench cifar10 --methods all --preset cifar10-sym50 --noise symmetric:0.5[/cyan]
+The paper's table of CIFAR; first only what it would measure and how long that takes:
+[cyan]laplaceconfidence bench table-cifar --dry-run[/cyan]
+
+The same methods on digits, which two cores finish; --list shows the others:
+[cyan]laplaceconfidence bench small-table[/cyan]
+
+Your own bench file:
+[cyan]laplaceconfidence bench table.toml --data photos=/data/photos[/cyan]
+
+The second of eight parts, on one of eight machines that share the folder; after Ctrl+C it is resumed:
+[cyan]laplaceconfidence bench table.toml --out /shared/table --shard 2/8[/cyan]
 """
 
 
+def _list_benches(wanted: bool) -> None:
+    if not wanted:
+        return
+    from laplaceconfidence.cli.console import output, plain_table
+    from laplaceconfidence.evaluation.bench_file import bench_names, read_bench_file
+
+    table = plain_table("Bench files", "name", "what it measures")
+    for name in bench_names():
+        file = read_bench_file(name)
+        table.add_row(name, f"{file.title}. {file.description}.")
+    output().print(table)
+    raise typer.Exit
+
+
 def bench(
-    source: Source,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A bench file (.toml) or the name of one that comes with the package; or the data, as for "
+            "audit and train: a file, a folder of images, 'digits', 'cifar10' or 'cifar100'.",
+        ),
+    ],
     noise: Annotated[
         list[str] | None,
         word(
@@ -70,8 +99,9 @@ def bench(
         ),
     ] = None,
     seeds: Annotated[
-        int, whole(GRID, "Number of seeds, of the noise and of everything else that is random.")
-    ] = 3,
+        int | None,
+        whole(GRID, "Number of seeds, of the noise and of everything else that is random. Default: 3."),
+    ] = None,
     estimators: Annotated[
         str | None,
         word(
@@ -142,6 +172,14 @@ def bench(
         ),
     ] = None,
     test_share: TestShare = None,
+    data: Annotated[
+        list[str] | None,
+        word(
+            DATA,
+            "For a bench file: where data or test data that it names are. Repeat the option for several.",
+            metavar="NAME=PATH",
+        ),
+    ] = None,
     device: Annotated[str | None, word(MACHINE, DEVICE, metavar="NAME")] = None,
     n_jobs: Annotated[int | None, whole(MACHINE, "Number of threads. Default: all cores.")] = None,
     out: Annotated[
@@ -155,17 +193,46 @@ def bench(
             metavar="FOLDER",
         ),
     ] = None,
+    shard: Annotated[
+        str | None,
+        word(
+            RUN,
+            "Measure only this part of the cells, such as 2/8 for the second of eight. Machines that share "
+            "the folder each measure another part.",
+            metavar="PART/PARTS",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        word(
+            RUN, "Show the cells, their settings and about how long they take; measure nothing.", "--dry-run"
+        ),
+    ] = False,
+    list_: Annotated[
+        bool,
+        typer.Option(
+            "--list",
+            callback=_list_benches,
+            is_eager=True,
+            help="List the bench files that come with the package.",
+            rich_help_panel=GRID,
+        ),
+    ] = False,
 ) -> None:
     """Compare estimators and training methods on your data.
 
     Noise is added to the true labels, or to the given ones, which are taken as correct, if no true labels are
     known. Every estimator and every training method is then measured under every noise with every seed.
-    Writes a folder with all results, and tables in Markdown, CSV and LaTeX.
+    Writes a folder with all results, and tables in Markdown, CSV and LaTeX. A bench file states data, noises,
+    contenders with settings, and sweeps, and ends with a report and figures as PDF and PNG; the options about
+    them are for small benches without a file.
     """
     with report_errors():
+        from laplaceconfidence.cli.bench.dry_run import show_plan
         from laplaceconfidence.cli.bench.request import BenchRequest
-        from laplaceconfidence.cli.bench.run import run_bench
+        from laplaceconfidence.cli.bench.run import run_bench, write_bench_report
         from laplaceconfidence.cli.bench.summary import show_bench
+        from laplaceconfidence.evaluation.bench_file import is_bench_file
 
         request = BenchRequest(
             source=source,
@@ -195,17 +262,26 @@ def bench(
             device=device,
             n_jobs=n_jobs,
             out=out,
+            data=tuple(data or ()),
+            shard=shard,
+            dry_run=dry_run,
         )
-        run, was_stopped = run_bench(request)
-        if was_stopped:
+        if dry_run:
+            show_plan(request)
+            return
+        finished = run_bench(request)
+        run, cells = finished.run, finished.cells
+        if finished.was_stopped:
             notices().print(
-                f"[bold]Stopped.[/bold] {len(run.done):,} of {len(run.cells):,} cells are done and saved in "
+                f"[bold]Stopped.[/bold] {finished.n_done:,} of {len(cells):,} cells are done and saved in "
                 f"{run.folder}. To resume, run the same command again.",
                 soft_wrap=True,
             )
             raise typer.Exit(130)
-        show_bench(run)
-        if run.failed:
+        has_report = is_bench_file(source) and write_bench_report(run)
+        show_bench(run, has_report=has_report)
+        own = frozenset(cells)
+        if any(outcome.cell in own for outcome in run.failed):
             raise typer.Exit(SOME_CELLS_FAILED)
 
 

@@ -1,14 +1,17 @@
-"""The arguments of ``laplaceconfidence bench``, parsed and checked."""
+"""The arguments of ``laplaceconfidence bench``, parsed and checked, and the bench that they ask for."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from laplaceconfidence.cli.errors import check_torch
+from laplaceconfidence.cli.sources import stem_of
 from laplaceconfidence.confidence.registry import ESTIMATORS
-from laplaceconfidence.data.transitions import DIGITS_ASYMMETRIC
+from laplaceconfidence.evaluation.bench_file import Bench, checked_bench, is_bench_file, load_bench
+from laplaceconfidence.evaluation.contenders import Contender
 from laplaceconfidence.evaluation.noises import Noise
 from laplaceconfidence.validation import check_integer, did_you_mean, must_be
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from laplaceconfidence.training.preset_tables import Preset
 
 ALL = "all"
+DEFAULT_SEEDS = 3
 DEFAULT_NOISES = ("symmetric:0.2", "symmetric:0.5", "symmetric:0.8")
 WITHOUT_EFFECT = ("device", "n_jobs", "n_workers", "checkpoint_seconds")  # settings that change no result
 
@@ -24,9 +28,9 @@ WITHOUT_EFFECT = ("device", "n_jobs", "n_workers", "checkpoint_seconds")  # sett
 class BenchRequest:
     """The arguments of the command."""
 
-    source: str
+    source: str  # data, a bench file, or the name of one
     noises: tuple[str, ...] = ()
-    n_seeds: int = 3
+    n_seeds: int | None = None
     estimators: str | None = None  # "a,b", or "all"
     methods: str | None = None
     mapping: tuple[str, ...] = ()  # "class=class"
@@ -40,13 +44,87 @@ class BenchRequest:
     device: str | None = None
     n_jobs: int | None = None
     out: Path | None = None
+    data: tuple[str, ...] = ()  # "name=source"
+    shard: str | None = None  # "2/8"
+    dry_run: bool = False
+
+    @property
+    def needs_tests(self) -> bool:
+        """Whether training methods are measured on test data."""
+        return True
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the bench."""
+        return self.out or Path(f"laplaceconfidence-bench-{stem_of(self.source)}")
+
+    def bench(self) -> Bench:
+        """What is measured on what."""
+        if is_bench_file(self.source):
+            return self._from_file()
+        if self.data:
+            raise must_be("data", "left out unless a bench file is given", self.data[0])
+        noises = tuple(dict.fromkeys(Noise.parse(text) for text in self.noises or DEFAULT_NOISES))
+        contenders = [Contender("confidence", name, name) for name in self.chosen_estimators()]
+        methods = self.chosen_methods()
+        shared, own, of_data = _changes_by_method(self.changes, methods)
+        contenders += [Contender("training", name, name, own[name]) for name in methods]
+        content: dict[str, Any] = {
+            "name": stem_of(self.source),
+            "source": self.source,
+            "noises": [noise.text for noise in noises],
+            "mapping": self.parsed_mapping(noises),
+            "test": [{"name": self.test, "source": self.test}] if self.test else [],
+            "test_share": self.test_share or of_data.get("test_share"),
+            "image_size": of_data.get("image_size") if self.image_size is None else self.image_size,
+            "skip_bad": self.skip_bad,
+            **self.read_options,
+        }
+        checked = checked_bench({"data": [content], "contender": [{"estimator": "all"}]}, "The bench")
+        return Bench(
+            data=checked.data,
+            contenders=tuple(contenders),
+            seeds=self.seeds(),
+            preset=self.preset,
+            training=shared,
+        )
+
+    def _from_file(self) -> Bench:
+        refused = {
+            "noise": self.noises,
+            "estimators": self.estimators,
+            "methods": self.methods,
+            "mapping": self.mapping,
+            "preset": self.preset,
+            "image_size": self.image_size,
+            "skip_bad": self.skip_bad or None,
+            "test": self.test,
+            "test_share": self.test_share,
+            **self.read_options,
+        }
+        for name, value in refused.items():
+            if value:
+                raise must_be(name, "left out where a bench file states everything", value)
+        pairs = [text.partition("=") for text in self.data]
+        for text, (name, equals, source) in zip(self.data, pairs, strict=True):
+            if not (name and equals and source):
+                raise must_be("data", "written name=path, such as CIFAR-10=/data/cifar", text)
+        file = load_bench(self.source, {name: source for name, _, source in pairs})
+        if any(table.method is not None for table in file.contender):
+            check_torch("A bench of training methods")
+        bench = file.bench()
+        if not bench.has_training and self.changes:
+            raise must_be("set", "left out unless training methods are compared", self.changes[0])
+        if bench.has_training and self.changes:
+            shared, _, of_data = _changes_by_method(self.changes, ())
+            if of_data:
+                raise must_be("set", "about settings of the training", self.changes[0])
+            bench = replace(bench, training={**bench.training, **shared})
+        return bench if self.n_seeds is None else replace(bench, seeds=self.seeds())
 
     def seeds(self) -> tuple[int, ...]:
-        return tuple(range(check_integer(self.n_seeds, "seeds", minimum=1)))
-
-    def parsed_noises(self) -> tuple[Noise, ...]:
-        """The noises, each once."""
-        return tuple(dict.fromkeys(Noise.parse(text) for text in self.noises or DEFAULT_NOISES))
+        n_seeds = DEFAULT_SEEDS if self.n_seeds is None else self.n_seeds
+        return tuple(range(check_integer(n_seeds, "seeds", minimum=1)))
 
     def chosen_estimators(self) -> tuple[str, ...]:
         if self.estimators is None:
@@ -57,8 +135,6 @@ class BenchRequest:
         if self.methods is None:
             self._refuse_training_options()
             return ()
-        from laplaceconfidence.cli.errors import check_torch
-
         check_torch("A bench of training methods")
         from laplaceconfidence.training.methods.registry import METHODS
 
@@ -72,7 +148,7 @@ class BenchRequest:
                 raise must_be("mapping", rule, self.mapping[0])
             return None
         if not self.mapping:
-            return dict(DIGITS_ASYMMETRIC) if self.source == "digits" else None
+            return None
         pairs = [text.partition("=") for text in self.mapping]
         for text, (true, equals, wrong) in zip(self.mapping, pairs, strict=True):
             if not (true and equals and wrong):
@@ -105,34 +181,9 @@ def chosen(text: str, known: Collection[str], parameter: str) -> tuple[str, ...]
     return names
 
 
-def presets_by_method(name: str, methods: Sequence[str], changes: Sequence[str]) -> dict[str, Preset]:
-    """The preset as each method uses it.
-
-    Parameters
-    ----------
-    name : str
-        Name or path of the preset. Its ``[method]`` settings are used for the method that they are for; the
-        others keep their own defaults.
-    methods : sequence of str
-        The methods that are compared.
-    changes : sequence of str
-        Changes such as "rounds=5" for all methods and "laplace.n_neighbors=10" for one.
-
-    Returns
-    -------
-    dict of str to Preset
-        By method.
-    """
-    from laplaceconfidence.training.presets import load_preset
-
-    for change in changes:
-        _check_change(change, methods)
-    return {method: load_preset(name, _changes_for(method, changes), method=method) for method in methods}
-
-
 def recorded(preset: Preset) -> dict[str, Any]:
     """The settings that the results of a method depend on, without the seed."""
-    settings: dict[str, Any] = preset.training.model_dump(mode="json", exclude_none=True)
+    settings: dict[str, Any] = preset.training.model_dump(mode="json", exclude_none=True, exclude_unset=True)
     kept = {name: value for name, value in settings.items() if name not in (*WITHOUT_EFFECT, "random_state")}
     own = {f"method.{name}": value for name, value in preset.method.items() if name != "name"}
     return kept | own
@@ -169,15 +220,24 @@ def _check_change(change: str, methods: Sequence[str]) -> None:
         raise must_be("set", "a setting and its value", change, hint)
 
 
-def _changes_for(method: str, changes: Sequence[str]) -> list[str]:
-    """The changes of ``--set`` for one method, as ``load_preset`` takes them."""
-    from laplaceconfidence.training.methods.registry import METHODS
+def _changes_by_method(
+    changes: Sequence[str], methods: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]], dict[str, Any]]:
+    """The changes of ``--set``: of settings that all methods share, of each method's own, and of the data."""
+    own: dict[str, dict[str, Any]] = {method: {} for method in methods}
+    shared: dict[str, Any] = {}
+    of_data: dict[str, Any] = {}
+    if not changes:
+        return shared, own, of_data
+    from laplaceconfidence.training.presets import parse_changes
 
-    found = []
+    plain = []
     for change in (change.strip() for change in changes):
+        _check_change(change, methods)
         head, dot, rest = change.partition(".")
-        if not dot or head not in METHODS:
-            found.append(change)
-        elif head == method:
-            found.append(f"method.{rest}")
-    return found
+        if dot and head in methods:
+            own[head] |= parse_changes([f"method.{rest}"])["method"]
+        else:
+            plain.append(change)
+    tables = parse_changes(plain)
+    return tables.get("training", {}), own, tables.get("data", {})

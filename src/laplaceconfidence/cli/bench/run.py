@@ -1,60 +1,60 @@
-"""A bench from the command line: read the data, measure cell after cell, write the tables."""
+"""A bench from the command line: measure cell after cell, write the tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import platform
+import traceback
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from laplaceconfidence.auditing.fit_request import build_fit_request
-from laplaceconfidence.cli.bench.data import (
-    BenchData,
-    data_of_estimators,
-    data_of_methods,
-    features_for_noisy,
-    source_record,
-)
+from laplaceconfidence.cli.bench.data import features_for_noisy
+from laplaceconfidence.cli.bench.plan import BenchPlan, plan_bench
 from laplaceconfidence.cli.bench.progress import BenchDisplay, showing_bench
-from laplaceconfidence.cli.bench.request import BenchRequest, presets_by_method, recorded
+from laplaceconfidence.cli.bench.request import BenchRequest
 from laplaceconfidence.cli.console import notices
 from laplaceconfidence.cli.progress import showing_progress
-from laplaceconfidence.cli.sources import features_line, stem_of
-from laplaceconfidence.data.image_files import has_image_files
-from laplaceconfidence.evaluation.confidence_cells import ConfidenceCells, check_true_labels
-from laplaceconfidence.evaluation.grid import Cell, Scores, run_cells
+from laplaceconfidence.cli.sources import features_line
+from laplaceconfidence.evaluation.confidence_cells import ConfidenceCells
+from laplaceconfidence.evaluation.grid import Cell, Scores, Shard, run_cells
 from laplaceconfidence.evaluation.training_cells import TrainingCells
-from laplaceconfidence.exceptions import Interrupted, InvalidInputError, TrainingStopped
+from laplaceconfidence.exceptions import Interrupted, LaplaceConfidenceError, MissingDependencyError
+from laplaceconfidence.files import is_disk_full
 from laplaceconfidence.folder_lock import FolderLock
 from laplaceconfidence.records.bench_run import (
+    FIGURES,
     RUNS,
-    BenchRecord,
+    SHARDS,
     BenchRun,
     append_outcome,
+    drop_half_line,
     open_bench,
     read_bench,
+    read_outcomes,
+    shard_folder,
     write_tables,
 )
-from laplaceconfidence.stages import stage
+from laplaceconfidence.report import write_report
 from laplaceconfidence.threads import available_cores
 from laplaceconfidence.wording import counted
 
-FAILURES = (InvalidInputError, TrainingStopped)
-"""Errors that end one cell; the others are measured all the same."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Plan:
-    """Everything that is known before the first cell."""
+class FinishedBench:
+    """A bench after the command."""
 
-    record: BenchRecord
-    data: BenchData
-    parameters: dict[str, dict[str, Any]]  # of RobustClassifier, by method
-    mapping: dict[str, str] | None
+    run: BenchRun
+    cells: list[Cell]  # of this command: all, or those of its shard
+    was_stopped: bool = False
+
+    @property
+    def n_done(self) -> int:
+        """How many of the cells have scores."""
+        done = frozenset(self.run.done)
+        return sum(cell in done for cell in self.cells)
 
 
-def run_bench(request: BenchRequest) -> tuple[BenchRun, bool]:
-    """Measure all cells that are not done yet and write the tables.
+def run_bench(request: BenchRequest) -> FinishedBench:
+    """Measure all cells that are not done yet, of the shard if one was named, and write the tables.
 
     Parameters
     ----------
@@ -63,136 +63,179 @@ def run_bench(request: BenchRequest) -> tuple[BenchRun, bool]:
 
     Returns
     -------
-    run : BenchRun
-        The bench as it is now.
-    was_stopped : bool
-        Whether it was asked to stop before all cells were done.
+    FinishedBench
     """
-    folder = request.out or Path(f"laplaceconfidence-bench-{stem_of(request.source)}")
+    shard = None if request.shard is None else Shard.parse(request.shard)
     with showing_progress():
-        plan = _planned(request)
-    with FolderLock(folder):
-        run = open_bench(folder, plan.record)
-        _announce(run, plan)
-        was_stopped = False
-        try:
-            if not run.is_finished:
-                with showing_bench(run) as progress:
-                    _work_through(run, plan, request, progress)
-        except (KeyboardInterrupt, Interrupted):
-            was_stopped = True
-        run = read_bench(folder)
-        write_tables(folder, run.tables())
-    return run, was_stopped
+        plan = plan_bench(request)
+    if shard is None:
+        with FolderLock(request.folder):
+            return _measured(open_bench(request.folder, plan.record), plan, request)
+    request.folder.mkdir(parents=True, exist_ok=True)
+    busy = f"A bench without --shard is running in {request.folder}. Wait for it, or stop it."
+    own = shard_folder(request.folder, shard)
+    with FolderLock(request.folder, shared=True, refusal=busy):
+        with FolderLock(request.folder / SHARDS):  # one of several that start at once writes the record
+            run = open_bench(request.folder, plan.record)
+        with FolderLock(own, refusal=f"Another process measures the shard {request.shard} already."):
+            drop_half_line(own)
+            return _measured(run, plan, request, shard)
 
 
-def _planned(request: BenchRequest) -> _Plan:
-    """Check the request and read the data; errors in either are found before the first cell."""
-    noises, seeds = request.parsed_noises(), request.seeds()
-    estimators, methods = request.chosen_estimators(), request.chosen_methods()
-    mapping = request.parsed_mapping(noises)
-    settings: dict[str, Any] = {"mapping": mapping}
-    parameters: dict[str, dict[str, Any]] = {}
-    recorded_settings: dict[str, dict[str, Any]] = {}
-    if methods:
-        from laplaceconfidence.cli.train.data import automatic_preset_for, read_source
+def _measured(
+    run: BenchRun, plan: BenchPlan, request: BenchRequest, shard: Shard | None = None
+) -> FinishedBench:
+    cells = run.cells if shard is None else shard.of(run.cells)
+    results = run.folder if shard is None else shard_folder(run.folder, shard)
+    _announce(run, plan, cells, request.shard)
+    was_stopped = False
+    done = frozenset(run.done)
+    try:
+        if any(cell not in done for cell in cells):
+            with showing_bench(run, cells) as progress:
+                _Measurements(run, plan, request, results, progress).work_through(cells)
+    except (KeyboardInterrupt, Interrupted):
+        was_stopped = True
+    run = read_bench(run.folder)
+    write_tables(run.folder, run.tables())
+    return FinishedBench(run, cells, was_stopped)
 
-        with stage("reading"):
-            dataset = read_source(request.source, request.read_options)
-        name = request.preset
-        if name is None:
-            name, image_size = automatic_preset_for(
-                request.source,
-                dataset,
-                image_size=request.image_size,
-                settings={} if request.device is None else {"device": request.device},
-                changes=request.changes,
+
+def write_bench_report(run: BenchRun) -> bool:
+    """Write the report and its figures into the folder of a bench.
+
+    Parameters
+    ----------
+    run : BenchRun
+        The bench.
+
+    Returns
+    -------
+    bool
+        False without a finished cell, or without the packages that draw figures.
+    """
+    if not run.done:
+        return False
+    try:
+        with showing_progress():
+            write_report(run.folder, figures=run.folder / FIGURES)
+    except MissingDependencyError:
+        return False
+    return True
+
+
+@dataclass(slots=True, eq=False)
+class _Measurements:
+    """Measures cells and stores their outcomes."""
+
+    run: BenchRun
+    plan: BenchPlan
+    request: BenchRequest
+    results: Path  # folder of the file of outcomes
+    progress: BenchDisplay
+    _measures: dict[tuple[str, str], ConfidenceCells | TrainingCells] = field(default_factory=dict)
+
+    def work_through(self, cells: list[Cell]) -> None:
+        """Measure every cell that nobody has measured yet."""
+        machine = machine_text()
+        for outcome in run_cells(cells, self._measure, is_done=self._is_done, error_text=error_text):
+            append_outcome(self.results, replace(outcome, machine=machine))
+            measure = self._measures.get((outcome.cell.data, outcome.cell.task))
+            if isinstance(measure, TrainingCells) and outcome.error is None:
+                _finish_run(measure, outcome.cell)
+            self.progress.ends(outcome)
+
+    def _measure(self, cell: Cell) -> Scores:
+        self.progress.begins(cell)
+        return self._measures_of(cell).measure(cell)
+
+    def _measures_of(self, cell: Cell) -> ConfidenceCells | TrainingCells:
+        key = (cell.data, cell.task)
+        if key not in self._measures:
+            plan = self.plan.data[cell.data]
+            self._measures[key] = (
+                ConfidenceCells(
+                    plan.data.dataset,
+                    plan.mapping,
+                    features_for_noisy(self.request, plan.data),
+                    self.request.n_jobs,
+                    plan.estimators,
+                )
+                if cell.task == "confidence"
+                else TrainingCells(
+                    plan.data.dataset, plan.data.tests, plan.parameters, self.run.folder / RUNS, plan.mapping
+                )
             )
-            request = replace(request, image_size=image_size)
-        presets = presets_by_method(name, methods, request.changes)
-        data = data_of_methods(request, dataset, presets[methods[0]])
-        recorded_settings = {method: recorded(preset) for method, preset in presets.items()}
-        parameters = {
-            method: preset.parameters() | _for_machine(request, data) for method, preset in presets.items()
-        }
-        for of_method in parameters.values():
-            of_method.pop("random_state", None)
-        settings |= {"preset": name, "image_size": data.image_size}
-    else:
-        data = data_of_estimators(request)
-        settings["image_size"] = data.image_size
-    if estimators:
-        _check_has_features(data)
-    for noise in noises:
-        noisy = noise.add_to(data.dataset, seeds[0], mapping)
-        if estimators:
-            check_true_labels(noisy, noise.text)
-    record = BenchRecord(
-        source=source_record(request, data),
-        settings=settings,
-        noises=tuple(noise.text for noise in noises),
-        seeds=seeds,
-        estimators={name: {} for name in estimators},
-        methods=recorded_settings,
-    )
-    return _Plan(record, data, parameters, mapping)
+        return self._measures[key]
+
+    def _is_done(self, cell: Cell) -> bool:
+        """Whether a cell has scores, those that other shards wrote meanwhile included."""
+        outcomes = self.run.outcomes if self.results == self.run.folder else read_outcomes(self.run.folder)
+        return cell in outcomes and outcomes[cell].error is None
 
 
-def _check_has_features(data: BenchData) -> None:
-    """Raise where there are neither features nor images that they could be learned from."""
-    dataset = data.dataset
-    if dataset.features is None and dataset.images is None and not has_image_files(dataset):
-        build_fit_request(dataset, estimator="laplace", settings={})
+def _finish_run(cells: TrainingCells, cell: Cell) -> None:
+    """Add the true labels to the run of a cell, so that its report has every figure, and tidy it."""
+    from laplaceconfidence.cli.train.run import write_true_labels
+
+    test = next(iter(cells.tests.values()), None)
+    write_true_labels(cells.run_folder(cell), cells.noisy_data(cell), test)
+    cells.tidy(cell)
 
 
-def _for_machine(request: BenchRequest, data: BenchData) -> dict[str, Any]:
-    found: dict[str, Any] = {"image_size": data.image_size}
-    if request.device is not None:
-        found["device"] = request.device
-    if request.n_jobs is not None:
-        found["n_jobs"] = request.n_jobs
-    if has_image_files(data.dataset):  # too many to be kept in memory
-        found["n_workers"] = available_cores()
-    return found
+def error_text(error: Exception) -> str | None:
+    """What is recorded about a cell that failed; ``None`` for an error that ends the bench.
+
+    Whatever fails in one cell must not cost the others. An error that this package does not raise on purpose
+    is recorded with its place.
+    """
+    if isinstance(error, Interrupted) or is_disk_full(error):
+        return None
+    if isinstance(error, LaplaceConfidenceError):
+        return str(error)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
 
 
-def _work_through(run: BenchRun, plan: _Plan, request: BenchRequest, progress: BenchDisplay) -> None:
-    confidence = ConfidenceCells(
-        plan.data.dataset, plan.mapping, features_for_noisy(request, plan.data), request.n_jobs
-    )
-    measures: dict[str, Callable[[Cell], Scores]] = {"confidence": confidence.measure}
-    training = None
-    if plan.parameters:
-        assert plan.data.test is not None
-        training = TrainingCells(
-            plan.data.dataset, plan.data.test, plan.parameters, run.folder / RUNS, plan.mapping
-        )
-        measures["training"] = training.measure
-
-    def measure(cell: Cell) -> Scores:
-        progress.begins(cell)
-        return measures[cell.task](cell)
-
-    for outcome in run_cells(run.cells, measure, done=run.done, failures=FAILURES):
-        append_outcome(run.folder, outcome)
-        if training is not None and outcome.cell.task == "training" and outcome.error is None:
-            training.tidy(outcome.cell)
-        progress.ends(outcome)
+def machine_text() -> str:
+    """The machine that measures: processor, cores and GPU."""
+    names = [platform.processor() or platform.machine()]
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")][
+            :1
+        ] or names
+    except OSError:  # not Linux
+        pass
+    return f"{names[0]}, {counted(available_cores(), 'core')}"
 
 
-def _announce(run: BenchRun, plan: _Plan) -> None:
+def _announce(run: BenchRun, plan: BenchPlan, cells: list[Cell], shard: str | None) -> None:
     """Print what is measured on what, before the first cell."""
-    dataset, test, console = plan.data.dataset, plan.data.test, notices()
-    tested = "" if test is None else f", tested on {len(test):,} more"
-    start = f"Resuming ({len(run.done):,} cells are done)" if run.done else "New bench"
+    console = notices()
+    done = frozenset(run.done)
+    n_done = sum(cell in done for cell in cells)
+    start = f"Resuming ({n_done:,} cells are done)" if n_done else "New bench"
+    part = "" if shard is None else f"shard {shard}, {len(cells):,} of "
+    several = len(plan.data) > 1
     console.print(
-        f"{start} in [bold]{run.folder}[/bold]: {len(run.cells):,} cells on {len(dataset):,} samples of "
-        f"{dataset.n_classes} classes{tested}.",
+        f"{start} in [bold]{run.folder}[/bold]: {part}{len(run.cells):,} cells"
+        + (":" if several else f" on {_data_text(plan, next(iter(plan.data)))}."),
         soft_wrap=True,
     )
-    if (line := features_line(dataset)) is not None:
-        console.print(line, markup=False, soft_wrap=True)
-    if plan.data.n_skipped:
-        console.print(
-            f"{counted(plan.data.n_skipped, 'image')} left out because of decoding errors.", soft_wrap=True
-        )
+    for name, one in plan.data.items():
+        if several:
+            console.print(f"  {name}: {_data_text(plan, name)}", markup=False, soft_wrap=True)
+        if (line := features_line(one.data.dataset)) is not None:
+            console.print(line, markup=False, soft_wrap=True)
+        if one.data.n_skipped:
+            console.print(
+                f"{counted(one.data.n_skipped, 'image')} left out because of decoding errors.", soft_wrap=True
+            )
+
+
+def _data_text(plan: BenchPlan, name: str) -> str:
+    data = plan.data[name].data
+    tested = " and ".join(f"{len(test):,}" for test in data.tests.values())
+    more = f", tested on {tested} more" if tested else ""
+    return f"{len(data.dataset):,} samples of {data.dataset.n_classes} classes{more}"

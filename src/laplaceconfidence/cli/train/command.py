@@ -66,7 +66,7 @@ Texts of a table, or columns of any kind; predict then takes such tables, too:
 [cyan]laplaceconfidence train customers.csv --label churned --features 'age,income,city'[/cyan]
 
 The paper's settings for CIFAR-10 with 50% noise, two of them changed:
-[cyan]laplaceconfidence train cifar10 --preset cifar10-sym50 --set noise.seed=1 --set method.warmup=10[/cyan]
+[cyan]laplaceconfidence train cifar10 --preset cifar10-sym50 --seed 1 --set method.warmup=10[/cyan]
 
 Another method, with one of its settings:
 [cyan]laplaceconfidence train photos/ --method dividemix --set method.unlabelled_weight=0[/cyan]
@@ -204,7 +204,9 @@ def train(
     rounds: Annotated[int | None, whole(METHOD, "Number of rounds, warm-up included.")] = None,
     batch_size: Annotated[int | None, whole(METHOD, "Samples per step.")] = None,
     learning_rate: Annotated[float | None, real(METHOD, "Learning rate of the first round.")] = None,
-    seed: Annotated[int | None, nonnegative(METHOD, "Seed of everything that is random in training.")] = None,
+    seed: Annotated[
+        int | None, nonnegative(METHOD, "Seed of all that is random, noise of the preset included.")
+    ] = None,
     device: Annotated[str | None, word(MACHINE, DEVICE, metavar="NAME")] = None,
     precision: Annotated[
         str | None,

@@ -40,12 +40,14 @@ class TrainingSource:
     read_options: Mapping[str, Any]  # arguments of read_dataset, as far as they were given
     encoder: EncoderRequest = field(default_factory=EncoderRequest)
     tests: Sequence[str] = ()
+    named_tests: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    """Further test sets by name: sources, and what is read differently there."""
     test_share: float | None = None
     noise: NoiseSettings | None = None
     image_size: int | None = None
     skip_bad: bool = False
     n_workers: int | None = None
-    seed: int = 0  # of the choice of samples that are set aside
+    seed: int = 0  # of the choice of samples that are set aside, and of noise without a seed of its own
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,13 +136,14 @@ def automatic_preset_for(
     if image_size is None and changed is None and "network" not in stated:
         image_size = automatic_image_size(dataset, device)
     side = changed if image_size is None and isinstance(changed, int) else image_size
-    shape = _sample_shape(dataset, side)
+    shape = sample_shape(dataset, side)
     if "network" not in stated:
         warn_if_large_for_cpu(shape, device)
     return automatic_preset(shape, device), image_size
 
 
-def _sample_shape(dataset: NoisyDataset, image_size: int | None) -> tuple[int, ...]:
+def sample_shape(dataset: NoisyDataset, image_size: int | None) -> tuple[int, ...]:
+    """The shape of one sample as networks see it: (features,) or (channels, height, width)."""
     if dataset.images is not None:
         return (dataset.images.shape[-1], *dataset.images.shape[1:3])
     if not has_image_files(dataset):
@@ -169,7 +172,9 @@ def prepare(dataset: NoisyDataset, wanted: TrainingSource) -> PreparedData:
         dataset, tests = _with_tests(dataset, wanted)
     if wanted.noise is not None:
         noise = wanted.noise
-        dataset = add_noise(dataset, noise.kind, noise.rate, random_state=noise.seed)
+        dataset = add_noise(
+            dataset, noise.kind, noise.rate, random_state=wanted.seed if noise.seed is None else noise.seed
+        )
     dataset = replace(dataset, given=None)  # labels as class names from here on
     if wanted.encoder.is_given or needs_encoding(dataset):
         return _encoded(dataset, tests, wanted)
@@ -206,11 +211,13 @@ def _encoded(dataset: NoisyDataset, tests: dict[str, NoisyDataset], wanted: Trai
 def _with_tests(
     dataset: NoisyDataset, wanted: TrainingSource
 ) -> tuple[NoisyDataset, dict[str, NoisyDataset]]:
-    if wanted.tests and wanted.test_share is not None:
+    if (wanted.tests or wanted.named_tests) and wanted.test_share is not None:
         raise must_be("test_share", "left out where --test names a test set", wanted.test_share)
     if wanted.test_share is not None:
         return _set_aside(dataset, wanted)
     tests = {name: _read_test(name, dataset, wanted) for name in wanted.tests}
+    for name, (source, options) in wanted.named_tests.items():
+        tests[name] = _read_test(source, dataset, wanted, options)
     if (
         not tests
         and wanted.read_options.get("split", "train") == "train"
@@ -233,7 +240,11 @@ def _set_aside(dataset: NoisyDataset, wanted: TrainingSource) -> tuple[NoisyData
     return dataset.subset(np.sort(rows[n_test:])), {f"{share:.0%} of the samples, set aside": _verified(test)}
 
 
-def _read_test(test: str, dataset: NoisyDataset, wanted: TrainingSource) -> NoisyDataset:
+def _read_test(
+    test: str, dataset: NoisyDataset, wanted: TrainingSource, options: Mapping[str, Any] | None = None
+) -> NoisyDataset:
+    if options:
+        return read_source(test, {**wanted.read_options, **options})
     if _has_separate_files(wanted):
         rule = "left out where features or labels are in a separate file"
         raise must_be("test", rule, test, "Set a part of the samples aside with --test-share instead.")

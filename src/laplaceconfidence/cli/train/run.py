@@ -155,7 +155,7 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
             )
         if team.is_first:
             run.write_source()
-            _write_true_labels(folder, data)
+            write_true_labels(folder, data.train, next(iter(data.tests.values()), None))
             show_training_summary(classifier, data, folder)
     finally:
         leave_team()
@@ -303,12 +303,11 @@ def _by_row(audited: VerifiedTable, train: NoisyDataset, path: Path | None) -> d
 
 
 def _image_size(request: TrainingRequest, preset: Preset) -> int | None:
-    return preset.data.image_size if request.image_size is None else request.image_size
+    return preset.data.size(request.image_size)
 
 
-def _write_true_labels(folder: Path, data: PreparedData) -> None:
+def write_true_labels(folder: Path, train: NoisyDataset, test: NoisyDataset | None) -> None:
     """Store the true labels that are known, for the report."""
-    test, train = next(iter(data.tests.values()), None), data.train
     truth = None if train.true_labels is None else _names(train, train.true_labels)
     test_labels = None if test is None else _names(test, test.labels)
     write_truth(folder, train.sample_ids, truth, test_labels=test_labels)

@@ -1,0 +1,1 @@
+"""``laplaceconfidence tune``: command -> request -> the runs of a bench; summary beside it."""
