@@ -14,6 +14,7 @@ from laplaceconfidence.auditing.data_issues import in_rare_class
 from laplaceconfidence.auditing.groups import find_groups
 from laplaceconfidence.auditing.image_issues import KINDS, ImageIssues, can_look_at_images, find_image_issues
 from laplaceconfidence.auditing.row_order import measure_row_order
+from laplaceconfidence.exceptions import InvalidInputError
 
 
 def photograph(seed: int, side: tuple[int, int] = (64, 64)) -> Image.Image:
@@ -96,7 +97,14 @@ class TestImages:
         assert can_look_at_images(files.subset([0, 1]), None)
         assert not can_look_at_images(files.subset([0, 1]), False)
         texts = NoisyDataset.from_arrays([0, 1], sources=["a", "b"], source_kind="text")
-        assert not can_look_at_images(texts, True)
+        assert not can_look_at_images(texts, None)
+        with pytest.raises(InvalidInputError, match="image_issues"):
+            can_look_at_images(texts, True)
+
+    def test_images_that_are_elsewhere_are_not_odd(self) -> None:
+        paths = [f"https://example.com/{row}.png" for row in range(4)]
+        data = NoisyDataset.from_arrays([0, 1, 0, 1], sources=paths, source_kind="image")
+        assert not find_image_issues(data).flagged.any()
 
 
 def test_classes_with_less_than_a_tenth_of_an_even_share_are_rare() -> None:

@@ -43,7 +43,7 @@ def test_only_what_is_new_fails(run: Any, table: pd.DataFrame, tmp_path: Path) -
     table.to_csv(tmp_path / "reviews.csv", index=False)
     failed = run("audit", "reviews.csv", *OPTIONS, *new, "--out", "first", "--overwrite")
     assert failed.exit_code == 1
-    assert "1 samples that were not flagged before (r50)" in failed.stderr
+    assert "1 sample not flagged before (r50)" in failed.stderr
 
 
 def test_diff_shows_and_writes_what_changed(run: Any, table: pd.DataFrame, tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_samples_and_labels_that_changed(tmp_path: Path) -> None:
     assert set(flagged.appeared) == {"s41", "s80"}
     assert flagged.disappeared == ("s40",)
     (reason,) = reasons_to_fail([parse_condition("new-flagged > 1")], after, found)
-    assert "2 samples that were not flagged before" in reason
+    assert "2 samples not flagged before" in reason
     changes = found.table()
     assert set(changes[changes["id"] == "s41"]["change"]) == {"label changed", "+flagged"}
     assert set(changes[changes["id"] == "s0"]["change"]) == {"gone"}

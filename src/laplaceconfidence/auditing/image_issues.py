@@ -5,7 +5,7 @@ The few statistics that this takes are computed here; they need nothing but Pill
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laplaceconfidence.arrays import BoolArray, ByteImages, FloatArray, row_blocks
+from laplaceconfidence.arrays import BoolArray, ByteImages, FloatArray, row_blocks, sized_row_blocks
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.images import image_shape, load_thumbnail
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.stages import stage
 from laplaceconfidence.threads import thread_count
+from laplaceconfidence.validation import must_be
 
 KINDS = ("unreadable", "dark", "bright", "one color", "blurry", "odd size", "odd shape")
 MOST_FILES = 20_000
@@ -80,16 +81,13 @@ def find_image_issues(dataset: NoisyDataset, *, n_jobs: int | None = None) -> Im
     -------
     ImageIssues
     """
-    n = len(dataset)
     # Columns: darkest and brightest percentile, deviation, detail, height, width; NaN where unreadable.
-    facts = np.full((n, 6), np.nan)
-    with stage("images", total=n) as advance:
-        for row, values in enumerate(_facts(dataset, thread_count(n_jobs))):
-            if values is not None:
-                facts[row] = values
-            advance(1)
+    with stage("images", total=len(dataset)) as advance:
+        facts = np.concatenate(list(_facts(dataset, thread_count(n_jobs), advance)))
     low, high, deviation, detail, height, width = facts.T
     unreadable = np.isnan(height)
+    if 2 * unreadable.sum() > len(unreadable):  # the files are elsewhere, and only their features are here
+        return ImageIssues({kind: np.zeros(len(unreadable), dtype=bool) for kind in KINDS})
     with np.errstate(invalid="ignore", divide="ignore"):
         side, shape = np.sqrt(height * width), width / height
         one_color = deviation < ONE_COLOR
@@ -120,46 +118,58 @@ def can_look_at_images(dataset: NoisyDataset, requested: bool | None) -> bool:
     Returns
     -------
     bool
-        False also if there are no images.
+
+    Raises
+    ------
+    InvalidInputError
+        If the caller wants something and there are no images.
     """
     has_files = dataset.source_kind == "image" and dataset.sources is not None
-    if requested is not None:
-        return requested and (has_files or dataset.images is not None)
-    return (has_files and len(dataset) <= MOST_FILES) or (not has_files and dataset.images is not None)
+    if not has_files and dataset.images is None:
+        if requested is not None:
+            raise must_be("image_issues", "left out for data without images", requested)
+        return False
+    return not has_files or len(dataset) <= MOST_FILES if requested is None else requested
 
 
-def _facts(dataset: NoisyDataset, n_threads: int) -> Iterator[tuple[float, ...] | None]:
-    """Yield the facts about every image, in order; None for those that cannot be decoded."""
+def _facts(dataset: NoisyDataset, n_threads: int, advance: Callable[[int], None]) -> Iterator[FloatArray]:
+    """Yield the facts about blocks of images, in order; NaN for those that cannot be decoded."""
     if dataset.source_kind != "image" or dataset.sources is None:
         assert dataset.images is not None
-        for image in dataset.images:
-            yield *_measured(image), *image.shape[:2]
+        for rows in sized_row_blocks(len(dataset), int(np.prod(dataset.images.shape[1:]))):
+            images = dataset.images[rows]
+            shape = np.broadcast_to(images.shape[1:3], (len(images), 2))
+            yield np.column_stack([_measured(images), shape])
+            advance(len(images))
         return
     paths = [str(source) for source in dataset.sources]
     with ThreadPoolExecutor(n_threads) as pool:
-        for block in row_blocks(len(paths), _FILES_PER_BLOCK):
-            yield from pool.map(_of_file, paths[block])
+        for rows in row_blocks(len(paths), _FILES_PER_BLOCK):
+            yield np.stack(list(pool.map(_of_file, paths[rows])))
+            advance(len(paths[rows]))
 
 
-def _of_file(path: str) -> tuple[float, ...] | None:
+def _of_file(path: str) -> FloatArray:
     try:
-        return *_measured(load_thumbnail(path, _LONGEST_SIDE)), *image_shape(path)
+        return np.append(_measured(load_thumbnail(path, _LONGEST_SIDE)[None])[0], image_shape(path))
     except DataFormatError:
-        return None
+        return np.full(6, np.nan)
 
 
-def _measured(image: ByteImages) -> tuple[float, float, float, float]:
-    pixels = image[:, :, :3].astype(np.float32)
-    gray = pixels.mean(axis=2)
-    values = np.sort(gray, axis=None)
-    low, high = values[len(values) // 100] / 255, values[-1 - len(values) // 100] / 255
-    contrast = float(gray.std())
-    detail = np.nan
-    if min(gray.shape) >= 3 and contrast > 0:
-        inner = gray[1:-1, 1:-1]
-        around = (gray[:-2, 1:-1] + gray[2:, 1:-1] + gray[1:-1, :-2] + gray[1:-1, 2:]) / 4
-        detail = float((inner - around).std()) / contrast
-    return float(low), float(high), float(pixels.std(axis=(0, 1)).max()), detail
+def _measured(images: ByteImages) -> FloatArray:
+    """Darkest and brightest percentile, largest deviation of a channel, and detail of images, (b, 4)."""
+    pixels = images[..., :3].astype(np.float32)
+    gray = pixels.mean(axis=3)
+    values = np.sort(gray.reshape(len(gray), -1), axis=1)
+    low, high = (values[:, at] / 255 for at in (values.shape[1] // 100, -1 - values.shape[1] // 100))
+    detail = np.full(len(gray), np.nan)
+    if min(gray.shape[1:]) >= 3:
+        inner = gray[:, 1:-1, 1:-1]
+        across, along = gray[:, 1:-1, :-2] + gray[:, 1:-1, 2:], gray[:, :-2, 1:-1] + gray[:, 2:, 1:-1]
+        difference = (inner - (across + along) / 4).std(axis=(1, 2))
+        contrast = gray.std(axis=(1, 2))
+        np.divide(difference, contrast, out=detail, where=contrast > 0)
+    return np.column_stack([low, high, pixels.std(axis=(1, 2)).max(axis=1), detail])
 
 
 def _is_blurry(detail: FloatArray, judged: BoolArray) -> BoolArray:

@@ -12,7 +12,7 @@ from laplaceconfidence.auditing.closeness import Closest
 from laplaceconfidence.data.labels import MISSING
 
 N_PERMUTATIONS = 199
-MOST_PAIRS = 20_000
+MOST_SAMPLES = 2_000  # whose neighbors are looked at
 SIGNIFICANT = 0.01
 CLOSER = 0.9  # similar samples are at least a tenth nearer to each other than by chance
 FEWEST_PAIRS = 100
@@ -70,16 +70,17 @@ def measure_row_order(closest: Closest, labels: IntArray, *, random_state: Any =
     RowOrder or None
         None if there are too few pairs of neighbors with the same label.
     """
-    n, width = closest.rows.shape
-    one, other = np.repeat(np.arange(n), width), closest.rows.reshape(-1)
-    is_pair = (other >= 0) & (labels[one] != MISSING) & (labels[one] == labels[other])
-    one, other = one[is_pair], other[is_pair]
-    if len(one) < FEWEST_PAIRS:
-        return None
     rng = np.random.default_rng(random_state if isinstance(random_state, (int, np.integer)) else 0)
-    if len(one) > MOST_PAIRS:
-        chosen = rng.choice(len(one), MOST_PAIRS, replace=False)
-        one, other = one[chosen], other[chosen]
+    n, width = closest.rows.shape
+    looked_at = rng.permutation(n)[:MOST_SAMPLES]
+    one, other = np.repeat(looked_at, width), closest.rows[looked_at].reshape(-1)
+    is_pair = (other >= 0) & (labels[one] != MISSING) & (labels[one] == labels[other])
+    if is_pair.sum() < FEWEST_PAIRS:
+        return None
+    # From here on, rows are counted among those that occur in a pair.
+    rows, numbers = np.unique(np.concatenate([one[is_pair], other[is_pair]]), return_inverse=True)
+    one, other = np.split(numbers, 2)
+    labels, n = labels[rows], len(rows)
     by_class = np.argsort(labels, kind="stable")
     sizes = np.unique(labels[by_class], return_counts=True)[1]
     starts = np.repeat(np.cumsum(sizes) - sizes, sizes)  # of the class of every sorted row

@@ -11,7 +11,7 @@ from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.records.audit_run import AuditRun
 from laplaceconfidence.records.run_difference import SAMPLE_FLAGS, RunDifference
 from laplaceconfidence.validation import must_be
-from laplaceconfidence.wording import percent
+from laplaceconfidence.wording import counted, percent
 
 NOISE, MISSING_LABELS = "noise", "missing"
 MEASURES = (NOISE, MISSING_LABELS, *SAMPLE_FLAGS)
@@ -182,7 +182,8 @@ def _values(
             return statement.bracket, f"{statement.expected} labels may be wrong"
         return (statement.noise_rate,), f"{statement.expected} labels are expected to be wrong"
     if condition.measure == MISSING_LABELS:
-        n, total, noun = record.n_samples - record.n_labeled, record.n_samples, "samples without a label"
+        n, total = record.n_samples - record.n_labeled, record.n_samples
+        words = f"{counted(n, 'sample')} without a label"
     elif condition.is_new:
         assert difference is not None
         found = difference.flags.get(condition.measure)
@@ -192,7 +193,7 @@ def _values(
                 "features, and for leaks with test data."
             )
         n, total = len(found.appeared), record.n_samples
-        noun = f"samples that were not flagged before ({_few(found.appeared)})"
+        words = f"{counted(n, 'sample')} not flagged before ({_few(found.appeared)})"
     else:
         column = SAMPLE_FLAGS[condition.measure]
         if column not in run.issues:
@@ -201,9 +202,9 @@ def _values(
             )
         n = int(run.issues[column].sum())
         total = record.n_labeled if condition.measure == "flagged" else record.n_samples
-        noun = "labels" if condition.measure == "flagged" else "samples"
+        words = counted(n, "label" if condition.measure == "flagged" else "sample")
     share = n / max(1, total)
-    return (share if condition.is_share else float(n),), f"{n:,} {noun} ({percent(share)})"
+    return (share if condition.is_share else float(n),), f"{words} ({percent(share)})"
 
 
 def _few(ids: tuple[str, ...], most: int = 3) -> str:
