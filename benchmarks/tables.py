@@ -11,7 +11,7 @@ from laplaceconfidence.files import replacing
 from markdown import marked, measured_on, table, wrapped
 from measuring import RESULTS
 from tables_of_noise import mixed_noise, noise_aware
-from tables_of_practice import automatic_cost, data_issues, many_classes, report_time, review_latency
+from tables_of_practice import automatic_cost, data_issues, many_classes, report_time, review_latency, texts
 from tables_of_training import accuracies, overhead, resume
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
@@ -146,6 +146,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
     "noise_aware": noise_aware,
     "mixed_noise": mixed_noise,
     "many_classes": many_classes,
+    "texts": texts,
     "automatic_cost": automatic_cost,
     "data_issues": data_issues,
     "report_time": report_time,

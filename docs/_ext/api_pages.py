@@ -20,6 +20,7 @@ GROUPS = {
     "confidence": "Confidence estimators",
     "graph": "Confidence estimators",
     "data": "Data",
+    "encoders": "Data",
     "training": "Training",
     "evaluation": "Evaluation",
     "records": "Runs, reports and exports",

@@ -42,6 +42,7 @@ _HOMES = {
     # Data
     "NoisyDataset": "laplaceconfidence.data.dataset",
     "read_dataset": "laplaceconfidence.data.readers",
+    "make_encoder": "laplaceconfidence.encoders.registry",
     "load_digits": "laplaceconfidence.data.digits",
     "load_image": "laplaceconfidence.data.images",
     "load_images": "laplaceconfidence.data.images",
@@ -159,6 +160,7 @@ if TYPE_CHECKING:
     from laplaceconfidence.data.noise_file import write_noise_file as write_noise_file
     from laplaceconfidence.data.readers import read_dataset as read_dataset
     from laplaceconfidence.data.transitions import empirical_transition as empirical_transition
+    from laplaceconfidence.encoders.registry import make_encoder as make_encoder
     from laplaceconfidence.exceptions import AdjustedSettingWarning as AdjustedSettingWarning
     from laplaceconfidence.exceptions import AnotherProcessFailed as AnotherProcessFailed
     from laplaceconfidence.exceptions import DataFormatError as DataFormatError

@@ -29,7 +29,7 @@ def needs_encoding(dataset: NoisyDataset) -> bool:
     bool
     """
     has_content = dataset.columns is not None or dataset.source_kind == "text"
-    return dataset.features is None and has_content
+    return dataset.features is None and dataset.images is None and has_content
 
 
 def default_encoder(dataset: NoisyDataset, *, n_jobs: int | None = None) -> Encoder:

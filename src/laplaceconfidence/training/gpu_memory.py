@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from laplaceconfidence.training.settings import choose_device
+from laplaceconfidence.encoders.torch_device import choose_device
 
 
 def reset_peak_gpu_memory(device: Any) -> None:

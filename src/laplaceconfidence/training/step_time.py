@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
+from laplaceconfidence.encoders.torch_device import choose_device
 from laplaceconfidence.training.losses import soft_cross_entropy
 from laplaceconfidence.training.sample_views import crop_of, network_shape
-from laplaceconfidence.training.settings import autocast, choose_device, fast_precision, torch_threads
+from laplaceconfidence.training.settings import autocast, fast_precision, torch_threads
 from laplaceconfidence.training.trained_network import build_module
 
 _MOST_NUMBERS = 2_000_000  # in a batch, so that large images need little memory

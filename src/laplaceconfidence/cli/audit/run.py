@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ from laplaceconfidence.records.run_folder import reserved_place
 from laplaceconfidence.stages import StageTimer, observing, stage
 from laplaceconfidence.validation import must_be
 
-LEARNING = "learning features"  # the stage
+LEARNING, LOADING, ENCODING = "learning features", "loading the encoder", "encoding"  # stages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,7 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
         has_other_evidence = request.pred_probs is not None or request.knn_graph is not None
         if wanted.is_given or (needs_encoding(dataset) and not has_other_evidence):
             wanted.refuse_network_options()
-            with observing(timer), stage(LEARNING):
+            with observing(timer):
                 learned, test = encoded_features(dataset, test, wanted)
         elif wanted.settings:
             raise must_be("encoder_set", "left out where no encoder makes the features", wanted.settings[0])
@@ -143,8 +144,7 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             random_state=request.seed,
             **request.settings,
         )
-        if LEARNING in timer.seconds:
-            result = _with_learning(result, timer.seconds[LEARNING])
+        result = _with_features(result, timer.seconds)
         with stage("writing"):
             run = write_audit(
                 result,
@@ -249,10 +249,11 @@ def _with_image_size(request: AuditRequest) -> AuditRequest:
     return replace(request, read_options=options, image_options=image_options)
 
 
-def _with_learning(result: AuditResult, seconds: float) -> AuditResult:
-    """Count the time in which a network learned the features."""
-    timings = {LEARNING: seconds, **result.timings, "total": result.timings["total"] + seconds}
-    return replace(result, timings=timings)
+def _with_features(result: AuditResult, seconds: Mapping[str, float]) -> AuditResult:
+    """Count the time in which a network learned the features, or an encoder made them."""
+    spent = {name: seconds[name] for name in (LEARNING, LOADING, ENCODING) if name in seconds}
+    total = result.timings["total"] + sum(spent.values())
+    return replace(result, timings={**spent, **result.timings, "total": total})
 
 
 def _described(request: AuditRequest) -> dict[str, Any]:
