@@ -91,10 +91,11 @@ def find_consensus(
     -------
     Consensus
     """
-    copied_from = find_copies(labels, lambda some: _without_features(some, verified)[0])
+    model, log_prior = _without_features(labels, verified)
+    copied_from = find_copies(labels, log_prior, model)
     if copied_from:
         labels = labels.without(np.array(list(copied_from), dtype=np.int64))
-    model, log_prior = _without_features(labels, verified)
+        model, log_prior = _without_features(labels, verified)
     history = [_summary("labels alone", model, labels, None)]
     outside = [] if pred_probs is None else [log_probabilities(pred_probs)]
     if views.is_empty and not outside:

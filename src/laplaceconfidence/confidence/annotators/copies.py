@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy import sparse
+from scipy.special import softmax
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.annotators.labels import CodedLabels
@@ -15,47 +14,53 @@ SIGNIFICANCE = 0.001  # probability of any wrong finding, if all annotators work
 _MOST_PAIRS = 50_000_000  # of labels of the same sample; comparing more takes minutes
 
 
-def find_copies(labels: CodedLabels, fit: Callable[[CodedLabels], AnnotatorModel]) -> dict[int, int]:
+def find_copies(labels: CodedLabels, log_prior: FloatArray, model: AnnotatorModel) -> dict[int, int]:
     """Find annotators who gave the same labels as another one, more often than chance allows.
 
-    Two annotators who never differ on the samples they share are copies if independent annotators, both with
-    the noise matrix of the first, would agree on all of them with a probability below 0.001, divided by the
-    number of pairs of annotators that share samples. The matrix is fitted without the labels of the second:
-    together, two copies would confirm each other. Only samples count that others labeled as well.
+    Two annotators who never differ on the samples they share are copies if independent annotators of the same
+    accuracy would agree on all of them with a probability below 0.001, divided by the number of pairs of
+    annotators that share samples. Their accuracy is judged by the labels of the others alone: together, two
+    copies would confirm each other. Only samples count that others labeled as well.
 
     Parameters
     ----------
     labels : CodedLabels
         The labels.
-    fit : callable
-        Fits noise matrices and posteriors to labels.
+    log_prior : ndarray of shape (n, C)
+        Logarithms of the class probabilities without labels.
+    model : AnnotatorModel
+        Noise matrices that were fitted to all labels.
 
     Returns
     -------
     dict of int to int
         Every copying annotator and the one whose labels are kept, the first of them.
     """
-    identical, n_pairs = _identical_pairs(labels)
+    pairs, n_pairs = _identical_pairs(labels)
     limit = np.log(SIGNIFICANCE / max(1, n_pairs))
-    least_shared = limit / np.log(1 / labels.n_classes)  # fewer cannot be significant
-    pairs = [(first, second) for first, second, n_shared in identical if n_shared >= least_shared]
-    if not pairs:
-        return {}
-    kept = labels.without(np.array([second for _, second in pairs], dtype=np.int64))
-    model = fit(kept)
-    n_labels = np.bincount(kept.samples, minlength=kept.n_samples)
+    n_labels = np.bincount(labels.samples, minlength=labels.n_samples)
     found: dict[int, int] = {}
     for first, second in pairs:
-        rows = np.intersect1d(_samples_of(labels, first), _samples_of(labels, second))
-        rows = rows[n_labels[rows] > 1]
-        agreement: FloatArray = (model.matrix(kept, first) ** 2).sum(axis=1)
-        if first not in found and np.log(model.posteriors[rows] @ agreement).sum() < limit:
+        own, other = (_by_sample(labels, annotator) for annotator in (first, second))
+        rows, at_own, at_other = np.intersect1d(
+            labels.samples[own], labels.samples[other], return_indices=True
+        )
+        judged = np.flatnonzero(n_labels[rows] > 2)
+        if first in found or len(judged) == 0:
+            continue
+        own, other, rows = own[at_own][judged], other[at_other][judged], rows[judged]
+        joint = (log_prior + model.log_likelihoods)[rows]
+        joint -= model.log_chances[labels.pair_of[own]] + model.log_chances[labels.pair_of[other]]
+        right = softmax(joint, axis=1)[np.arange(len(rows)), labels.codes[own]].sum()
+        accuracy = (right + 0.5) / (len(rows) + 1)  # never 0 or 1
+        agreement = accuracy**2 + (1 - accuracy) ** 2 / (labels.n_classes - 1)
+        if len(rows) * np.log(agreement) < limit:
             found.setdefault(second, first)
     return found
 
 
-def _identical_pairs(labels: CodedLabels) -> tuple[list[tuple[int, int, int]], int]:
-    """Pairs of annotators who never differ, with the number of samples they share; number of all pairs."""
+def _identical_pairs(labels: CodedLabels) -> tuple[list[tuple[int, int]], int]:
+    """Pairs of annotators who never differ, and the number of all pairs that share samples."""
     per_sample = np.bincount(labels.samples, minlength=labels.n_samples)
     if int((per_sample.astype(np.int64) ** 2).sum()) > _MOST_PAIRS:
         return [], 0
@@ -69,10 +74,7 @@ def _identical_pairs(labels: CodedLabels) -> tuple[list[tuple[int, int, int]], i
     )
     pairs = shared.tocoo()
     always = np.asarray(agreed[pairs.row, pairs.col]).ravel() >= pairs.data
-    found = zip(
-        pairs.row[always].tolist(), pairs.col[always].tolist(), pairs.data[always].tolist(), strict=True
-    )
-    return [(first, second, int(n_shared)) for first, second, n_shared in found], pairs.nnz
+    return list(zip(pairs.row[always].tolist(), pairs.col[always].tolist(), strict=True)), pairs.nnz
 
 
 def _given(rows: IntArray, columns: IntArray, n_rows: int, n_columns: int) -> sparse.csr_array:
@@ -82,5 +84,6 @@ def _given(rows: IntArray, columns: IntArray, n_rows: int, n_columns: int) -> sp
     return matrix
 
 
-def _samples_of(labels: CodedLabels, annotator: int) -> IntArray:
-    return np.asarray(labels.samples[labels.annotators == annotator])
+def _by_sample(labels: CodedLabels, annotator: int) -> IntArray:
+    """Positions of the labels of an annotator, one per sample."""
+    return np.flatnonzero(labels.annotators == annotator)
