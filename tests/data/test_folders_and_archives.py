@@ -283,6 +283,15 @@ class TestLabelsBesideImages:
         assert data.sources.tolist() == [str(photos / name) for name in ("001.jpg", "sub/003.png", "002.png")]
         assert data.source_kind == "image"
 
+    def test_a_table_about_something_else_is_ignored(self, tmp_path: Path) -> None:
+        for name in ("cats/1.png", "dogs/2.png"):
+            (tmp_path / name).parent.mkdir()
+            picture(1).save(tmp_path / name)
+        (tmp_path / "metadata.csv").write_text("class,license\ncats,free\n")
+        assert labels_of(read_dataset(tmp_path)) == ["cats", "dogs"]
+        (tmp_path / "metadata.csv").write_text("file_name,label\ncats/1.png,dogs\ndogs/2.png,cats\n")
+        assert labels_of(read_dataset(tmp_path)) == ["dogs", "cats"]
+
     def test_what_is_in_one_of_them_only_is_left_out(self, photos: Path) -> None:
         (photos / "labels.csv").write_text("path,label\n001.jpg,cat\n002.png,dog\n9.png,dog\n")
         with pytest.warns(LaplaceConfidenceWarning) as notes:
@@ -304,7 +313,7 @@ class TestLabelsBesideImages:
             read_dataset(photos)
         (photos / "labels.csv").write_text("column,label\n001.jpg,cat\n002.png,dog\n")
         with pytest.raises(InvalidInputError, match="that names the images"):
-            read_dataset(photos)
+            read_dataset(photos, labels=photos / "labels.csv")
         with pytest.warns(LaplaceConfidenceWarning, match="1 images"):
             assert len(read_dataset(photos, path="column")) == 2
 

@@ -19,7 +19,7 @@ from laplaceconfidence.arrays import BoolArray
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.identity import ContentIds
 from laplaceconfidence.data.image_folder import IMAGE_SUFFIXES
-from laplaceconfidence.data.read_options import Names, ReadOptions
+from laplaceconfidence.data.read_options import USUAL_NAMES, Names, ReadOptions
 from laplaceconfidence.data.source_paths import listed_file
 from laplaceconfidence.data.table_files import TABLE_SUFFIXES, open_table
 from laplaceconfidence.data.tables import TABLE_OPTIONS, dataset_of_table
@@ -32,19 +32,36 @@ TABLES = ("metadata.csv", "metadata.jsonl", "labels.csv")
 _NAME_COLUMNS = ("file_name", "filename", "file", "path", "image", "image_path", "filepath", "name", "id")
 
 
-def table_beside_images(folder: Path) -> Path | None:
-    """Return the table of labels in a folder of images, if it has one under a usual name.
+def is_labeled_by_table(folder: Path, options: ReadOptions) -> bool:
+    """Return whether the labels of a folder of images are in a table, and not the names of its sub-folders.
 
     Parameters
     ----------
     folder : Path
         The folder.
+    options : ReadOptions
+        ``labels`` names a table; ``label`` and ``path`` name columns of the one in the folder.
 
     Returns
     -------
-    Path or None
+    bool
+        True for a table under one of the usual names that has columns of file names and labels, or that lies
+        in a folder without sub-folders.
     """
-    return next((folder / name for name in TABLES if (folder / name).is_file()), None)
+    if options.labels is not None:
+        return True
+    table_path = _table_in(folder)
+    if table_path is None:
+        return False
+    has_folders = any(entry.is_dir() and not entry.name.startswith(".") for entry in folder.iterdir())
+    if not has_folders or options.label is not None or options.path is not None:
+        return True
+    try:
+        with open_table(table_path, ReadOptions(), "labels") as table:
+            existing = set(table.column_names)
+    except DataFormatError:
+        return False
+    return not existing.isdisjoint(_NAME_COLUMNS) and not existing.isdisjoint(USUAL_NAMES["label"])
 
 
 def read_labeled_images(folder: Path, options: ReadOptions) -> NoisyDataset:
@@ -65,7 +82,7 @@ def read_labeled_images(folder: Path, options: ReadOptions) -> NoisyDataset:
     """
     usable = [name for name in TABLE_OPTIONS if name != "text"]
     options.allow_only("a folder of images with a table of labels", "labels", *usable)
-    table_path = table_beside_images(folder) if options.labels is None else Path(str(options.labels))
+    table_path = _table_in(folder) if options.labels is None else Path(str(options.labels))
     if table_path is None or not table_path.name.lower().endswith(TABLE_SUFFIXES):
         rule = f"a table of file names and labels ({', '.join(TABLE_SUFFIXES)})"
         raise must_be("labels", rule, str(options.labels))
@@ -162,6 +179,10 @@ class _Files:
                 f"relative to {self.folder} instead."
             )
         return candidates[0] if candidates else None
+
+
+def _table_in(folder: Path) -> Path | None:
+    return next((folder / name for name in TABLES if (folder / name).is_file()), None)
 
 
 def _warn(message: str) -> None:

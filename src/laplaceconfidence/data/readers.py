@@ -36,7 +36,7 @@ from laplaceconfidence.data.fiftyone import is_fiftyone_folder, read_fiftyone_fo
 from laplaceconfidence.data.frame_reader import read_columns, read_frame
 from laplaceconfidence.data.image_folder import read_image_folder
 from laplaceconfidence.data.json_reader import read_json
-from laplaceconfidence.data.labeled_images import read_labeled_images, table_beside_images
+from laplaceconfidence.data.labeled_images import is_labeled_by_table, read_labeled_images
 from laplaceconfidence.data.map_style_reader import is_map_style, read_map_style
 from laplaceconfidence.data.read_options import ReadOptions
 from laplaceconfidence.data.record_reader import read_json_lines
@@ -301,7 +301,7 @@ def _folder_reader(path: Path, options: ReadOptions) -> Reader:
         return read_huggingface_folder
     if is_fiftyone_folder(path):
         return read_fiftyone_folder
-    if options.labels is not None or table_beside_images(path) is not None:
+    if is_labeled_by_table(path, options):
         return read_labeled_images
     if parquet_files(path):
         return read_parquet_folder
