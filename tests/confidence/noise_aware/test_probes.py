@@ -97,6 +97,9 @@ def test_with_many_samples_and_classes_regressions_use_the_first_axes() -> None:
     assert regression.weights.shape == (5, 1, 3)
     assert discriminant.weights.shape == (21, 1, 3)
     assert regression.logits(Z).shape == (300, 1, 3)
+    np.testing.assert_allclose(regression.on_axes(9).logits(Z), regression.logits(Z), atol=1e-5)
+    continued, _ = probes.fit_probes(Z, y, visible, 3, l2=1.0, start=regression, n_jobs=1)
+    assert continued.weights.shape == (21, 1, 3)
 
 
 def test_discriminants_of_nothing_are_finite() -> None:

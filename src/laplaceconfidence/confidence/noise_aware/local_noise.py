@@ -281,7 +281,8 @@ def label_chances(pool: Pool, evidence: list[FloatArray], candidates: Candidates
     -------
     ndarray of shape (n, C)
     """
-    precision = np.float64 if candidates is None else np.float32  # for many classes it is a large product
+    # With many classes this is a large product, so single precision has to do.
+    precision = "float64" if candidates is None else "float32"
     probabilities: FloatArray = pool.probabilities(evidence, candidates).astype(precision)
     wide = widen(probabilities, candidates, len(pool.transition))
     return np.asarray(wide @ pool.transition.astype(precision))

@@ -58,6 +58,23 @@ class LinearProbe:
         flat = features[:, : d1 - 1] @ self.weights[:-1].reshape(d1 - 1, -1) + self.weights[-1].reshape(-1)
         return np.asarray(flat.reshape(len(features), n_fits, n_classes))
 
+    def on_axes(self, n_axes: int) -> LinearProbe:
+        """The same probes on more or fewer axes.
+
+        Parameters
+        ----------
+        n_axes : int
+            Number of axes; the weights of further ones are 0.
+
+        Returns
+        -------
+        LinearProbe
+        """
+        weights = np.zeros((n_axes + 1, *self.weights.shape[1:]), dtype=np.float32)
+        shared = min(n_axes, len(self.weights) - 1)
+        weights[:shared], weights[-1] = self.weights[:shared], self.weights[-1]
+        return LinearProbe(weights)
+
     def averaged(self, fits: IntArray) -> LinearProbe:
         """Mean weights over several fits.
 
@@ -133,7 +150,7 @@ def fit_probes(
         n_classes,
         l2=l2 * even_curvature(n_classes),
         max_iter=min(n_steps, PROBE.most_steps),
-        start=None if start is None else start.weights,
+        start=None if start is None else start.on_axes(min(n_axes, coordinates.shape[1])).weights,
         n_jobs=n_jobs,
     )
     return [regression, fit_discriminants(coordinates, targets, visible, n_classes, n_jobs=n_jobs)]
@@ -262,7 +279,7 @@ def _minimize(
     weights = zero
     value, gradient = loss(weights)
     first = np.sqrt(_dots(gradient, metric * gradient))
-    if start is not None and start.shape == zero.shape:
+    if start is not None:
         weights = start
         value, gradient = loss(weights)
     memory: deque[tuple[FloatArray, FloatArray, FloatArray]] = deque(maxlen=PROBE.memory)
