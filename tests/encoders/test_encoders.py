@@ -11,6 +11,7 @@ import pytest
 from laplaceconfidence import NoisyDataset
 from laplaceconfidence.encoders.batches import encode_in_batches
 from laplaceconfidence.encoders.encoding import encode_dataset
+from laplaceconfidence.encoders.model_files import revision_of
 from laplaceconfidence.encoders.registry import make_encoder, parse_settings
 from laplaceconfidence.encoders.samples import RawSamples
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError, MissingDependencyError
@@ -188,6 +189,17 @@ def test_an_onnx_file_that_cannot_be_used(tmp_path: Path) -> None:
         make_encoder(str(tmp_path / "damaged.onnx"))
 
 
+def test_the_files_beside_the_weights_identify_a_local_model(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    first = revision_of(str(tmp_path))
+    assert revision_of(f"local-dir:{tmp_path}") == first
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text("{}")
+    assert revision_of(str(tmp_path)) != first
+    assert revision_of("a name: of nothing") is None
+
+
 def small_bert(folder: Path) -> Path:
     """A local folder with a tiny BERT and its tokenizer."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -222,6 +234,9 @@ def test_a_local_folder_of_transformers(tmp_path: Path) -> None:
     assert by_first_token.describe() != encoder.describe()
     with pytest.raises(InvalidInputError, match="one that takes images"):
         encode_dataset(NoisyDataset.from_arrays([0, 1] * 5, images=IMAGES), encoder)
+    described = encoder.describe()
+    (folder / "vocab.txt").write_text("other words")
+    assert make_encoder(f"hf:{folder}", device="cpu").describe() != described  # not found in the cache
 
 
 def test_a_folder_without_a_model_or_with_pickled_weights(tmp_path: Path) -> None:
@@ -237,6 +252,6 @@ def test_a_folder_without_a_model_or_with_pickled_weights(tmp_path: Path) -> Non
 
 def test_a_model_that_is_nowhere_without_a_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="transformers is not installed")
-    monkeypatch.setattr("laplaceconfidence.encoders.torch_model.is_reachable", lambda _: False)
+    monkeypatch.setattr("laplaceconfidence.encoders.model_files.is_reachable", lambda _: False)
     with pytest.raises(OSError, match=r"is not on this machine, and .* cannot be reached"):
         make_encoder("hf:nobody/no-such-model-anywhere")

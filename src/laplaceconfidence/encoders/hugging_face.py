@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from laplaceconfidence.encoders.model_files import from_disk_or_hub
 from laplaceconfidence.encoders.samples import SampleKind
-from laplaceconfidence.encoders.torch_model import TorchEncoder, from_disk_or_hub
+from laplaceconfidence.encoders.torch_model import TorchEncoder
 from laplaceconfidence.validation import must_be
 
 _MOST_TOKENS = 512

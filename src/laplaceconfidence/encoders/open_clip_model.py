@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from laplaceconfidence.encoders.torch_model import TorchEncoder, from_disk_or_hub, stacked
+from laplaceconfidence.encoders.model_files import from_disk_or_hub
+from laplaceconfidence.encoders.torch_model import TorchEncoder, stacked
 from laplaceconfidence.validation import did_you_mean, must_be
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from laplaceconfidence.encoders.torch_model import TorchEncoder, from_disk_or_hub
+from laplaceconfidence.encoders.model_files import from_disk_or_hub
+from laplaceconfidence.encoders.torch_model import TorchEncoder
 
 
 @dataclass(slots=True, eq=False)

@@ -7,8 +7,6 @@ never run, and pickled weights are not read.
 from __future__ import annotations
 
 import hashlib
-import urllib.error
-import urllib.request
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,20 +14,17 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.encoders.batches import encode_in_batches
+from laplaceconfidence.encoders.model_files import revision_of
 from laplaceconfidence.encoders.samples import RawSamples, SampleKind
-from laplaceconfidence.exceptions import DownloadError, InvalidInputError, MissingDependencyError
+from laplaceconfidence.exceptions import MissingDependencyError
 from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import check_integer, must_be
-
-Loaded = TypeVar("Loaded")
-_SECONDS_TO_REACH = 5
 
 
 @dataclass(slots=True, eq=False)
@@ -128,6 +123,7 @@ class TorchEncoder:
         return {
             "name": self.name,
             "weights_sha256": self._digest,
+            "revision": revision_of(self.model),
             "precision": "bfloat16" if self._is_half() else "float32",
             "settings": self.settings(),
             "versions": {name: _version(name) for name in ("torch", *self.distributions)},
@@ -186,53 +182,6 @@ def weights_digest(network: Any) -> str:
     return digest.hexdigest()
 
 
-def from_disk_or_hub(load: Callable[[], Loaded], encoder: str, model: str) -> Loaded:
-    """Call a function that loads from the Hugging Face hub: from the disk first, from the network if needed.
-
-    Parameters
-    ----------
-    load : callable
-        Loads the model.
-    encoder, model : str
-        Names of the encoder and of its model in error messages.
-
-    Returns
-    -------
-    object
-        What ``load`` returned.
-    """
-    from huggingface_hub import constants
-
-    before = constants.HF_HUB_OFFLINE
-    try:
-        constants.HF_HUB_OFFLINE = True
-        try:
-            return load()
-        except (OSError, ValueError, RuntimeError) as error:
-            first = error
-        if model.startswith(("/", ".", "~")) and not Path(model).is_dir():
-            raise must_be("encoder", "a name of a model or an existing folder", encoder) from first
-        if Path(model).is_dir():
-            raise InvalidInputError(
-                f"The encoder {encoder} cannot be loaded from {model}: {first}"
-            ) from first
-        if before or not is_reachable(constants.ENDPOINT):
-            why = "HF_HUB_OFFLINE is set" if before else f"{constants.ENDPOINT} cannot be reached"
-            raise DownloadError(
-                f"The model {model!r} of the encoder {encoder} is not on this machine, and {why}. Copy the "
-                "folder of the model here and name the folder, or run the command once where there is a "
-                f"network. (Loading from the disk failed with: {_brief(first)})"
-            ) from first
-        constants.HF_HUB_OFFLINE = before
-        try:
-            with stage("downloading"):
-                return load()
-        except (OSError, ValueError, RuntimeError) as error:
-            raise DownloadError(f"The encoder {encoder} cannot be loaded: {_brief(error)}") from error
-    finally:
-        constants.HF_HUB_OFFLINE = before
-
-
 def last_layer_removed(network: Any) -> Any:
     """Replace the last linear layer of a network, its classifier, by the identity.
 
@@ -272,32 +221,6 @@ def stacked(tensors: Sequence[Any], device: Any) -> Any:
     import torch
 
     return torch.stack(list(tensors)).to(device)
-
-
-def is_reachable(address: str) -> bool:
-    """Return whether a server answers within a few seconds.
-
-    Parameters
-    ----------
-    address : str
-        A URL.
-
-    Returns
-    -------
-    bool
-    """
-    try:
-        with urllib.request.urlopen(address, timeout=_SECONDS_TO_REACH):
-            return True
-    except urllib.error.HTTPError:
-        return True
-    except (OSError, ValueError):
-        return False
-
-
-def _brief(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
 
 
 def _version(distribution: str) -> str:

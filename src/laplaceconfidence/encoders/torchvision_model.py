@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from laplaceconfidence.encoders.model_files import is_reachable
 from laplaceconfidence.encoders.torch_model import (
     TorchEncoder,
-    is_reachable,
     last_layer_removed,
     stacked,
 )

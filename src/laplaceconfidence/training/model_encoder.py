@@ -138,11 +138,11 @@ def parse_record(content: Any, place: Path) -> EncoderRecord:
 def _checked(encoder: Encoder, record: EncoderRecord, place: Path) -> Encoder:
     """Raise unless the weights of an encoder are those of the training."""
     now, then = encoder.describe(), record.described
-    for key in ("weights_sha256", "sha256"):
+    for key in ("weights_sha256", "revision", "sha256"):
         if now.get(key) != then.get(key):
             raise DataFormatError(
-                f"The encoder {record.name} has other weights than when the model in {place} was trained: "
-                "its features would mean something else. Use the weights of then, or train again."
+                f"The encoder {record.name} has other files than when the model in {place} was trained: "
+                "its features would mean something else. Use the files of then, or train again."
             )
     return encoder
 

@@ -91,6 +91,6 @@ def are_texts(X: Any) -> bool:
     bool
     """
     is_series = hasattr(X, "iloc") and not hasattr(X, "columns")
-    if not (is_series or isinstance(X, (list, tuple, np.ndarray))) or len(X) == 0:
+    if not (is_series or isinstance(X, (list, tuple, np.ndarray))) or getattr(X, "ndim", 1) != 1:
         return False
-    return all(isinstance(text, str) for text in X)
+    return len(X) > 0 and all(isinstance(text, str) for text in X)
