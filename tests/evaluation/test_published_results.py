@@ -55,6 +55,8 @@ def test_figures_are_those_of_the_paper() -> None:
 
 def test_only_a_method_with_its_usual_settings_has_the_row_of_the_method() -> None:
     assert Contender("training", "x", "dividemix").published_row() == "DivideMix"
+    assert Contender("training", "x", "dividemix").published_row("method") is None
+    assert Contender("training", "x", "dividemix", published="all").published_row("none") == "DivideMix"
     assert Contender("training", "x", "dividemix", {"ramp": 3}).published_row() is None
     assert Contender("training", "x", "dividemix", {}, {"rounds": 3}).published_row() is None
     assert Contender("confidence", "laplace", "laplace").published_row() is None
