@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laplaceconfidence.evaluation.bench_metrics import METRICS
 from laplaceconfidence.evaluation.grid import Cell, Entry, Grid, Outcome
 from laplaceconfidence.evaluation.table_formats import as_csv, as_latex, as_markdown
-from laplaceconfidence.evaluation.tables import METRICS, Table, build_tables, leader_sentence, summarize_seeds
+from laplaceconfidence.evaluation.tables import Table, build_tables, leader_sentence, summarize_seeds
 
 NOISES = ("symmetric:0.2", "asymmetric:0.4")
 

@@ -10,11 +10,12 @@ import pytest
 
 from bench_runs import NOISES, bench_record, blobs_record
 from laplaceconfidence.evaluation.bench_file import bench_names, read_bench_file
+from laplaceconfidence.evaluation.bench_metrics import METRICS
 from laplaceconfidence.evaluation.contenders import Contender
 from laplaceconfidence.evaluation.grid import Outcome
 from laplaceconfidence.evaluation.published_results import published_results, row_of_method
 from laplaceconfidence.evaluation.table_formats import as_csv, as_latex, as_markdown
-from laplaceconfidence.evaluation.tables import METRICS, Table
+from laplaceconfidence.evaluation.tables import Table
 from laplaceconfidence.records.bench_run import BenchRun, ContenderRecord
 
 
@@ -54,6 +55,8 @@ def test_figures_are_those_of_the_paper() -> None:
 
 def test_only_a_method_with_its_usual_settings_has_the_row_of_the_method() -> None:
     assert Contender("training", "x", "dividemix").published_row() == "DivideMix"
+    assert Contender("training", "x", "dividemix").published_row("method") is None
+    assert Contender("training", "x", "dividemix", published="all").published_row("none") == "DivideMix"
     assert Contender("training", "x", "dividemix", {"ramp": 3}).published_row() is None
     assert Contender("training", "x", "dividemix", {}, {"rounds": 3}).published_row() is None
     assert Contender("confidence", "laplace", "laplace").published_row() is None

@@ -42,10 +42,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from laplaceconfidence.evaluation.bench_metrics import METRICS
 from laplaceconfidence.evaluation.contenders import Contender, check_different, expand, with_settings
 from laplaceconfidence.evaluation.grid import BenchTask
 from laplaceconfidence.evaluation.noises import NONE, Noise
-from laplaceconfidence.evaluation.tables import METRICS
 from laplaceconfidence.exceptions import DataFormatError, InvalidInputError
 from laplaceconfidence.validation import did_you_mean, must_be
 

@@ -57,11 +57,14 @@ class Contender:
     published: str | None = None
     published_as: str | None = None
 
-    def published_row(self) -> str | None:
-        """Its row in the published tables: the stated one, or that of the method with its usual settings."""
+    def published_row(self, published: str = "all") -> str | None:
+        """Its row in the published tables: the stated one, or that of the method with its published settings.
+
+        ``published`` is which published settings the bench uses, unless the contender states it.
+        """
         if self.published_as is not None or self.task != "training" or self.settings or self.training:
             return self.published_as
-        return row_of_method(self.kind)
+        return row_of_method(self.kind) if (self.published or published) == "all" else None
 
     def is_measured(self, data: str, noise: str) -> bool:
         """Whether the bench measures it on these data under this noise."""

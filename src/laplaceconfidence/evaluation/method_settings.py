@@ -7,6 +7,7 @@ data under this noise; ``[training]`` of the bench file; the contender's own.
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from laplaceconfidence.evaluation.contenders import Contender
 from laplaceconfidence.evaluation.noises import Noise
-from laplaceconfidence.exceptions import AdjustedSettingWarning
+from laplaceconfidence.exceptions import AdjustedSettingWarning, InvalidInputError
 from laplaceconfidence.validation import must_be
 
 if TYPE_CHECKING:
@@ -164,12 +165,23 @@ def rounds_for_passes(method: Method, passes: float) -> int:
     -------
     int
     """
-    done, n_networks = 0.0, method.n_networks
-    for round in range(_MOST_ROUNDS):
-        if done >= passes:
-            return round
-        done += sum(phase.passes * len(phase.trains) for phase in method.phases(round)) / n_networks
-    raise must_be("passes", f"reached in at most {_MOST_ROUNDS:,} rounds", passes)
+
+    def is_enough(rounds: int) -> bool:
+        try:
+            used = _in_run(method, rounds)
+        except InvalidInputError:  # too few rounds for this method
+            return False
+        done = sum(
+            phase.passes * len(phase.trains) for round in range(rounds) for phase in used.phases(round)
+        )
+        return done >= passes * used.n_networks
+
+    most = 1
+    while not is_enough(most):
+        if most > _MOST_ROUNDS:
+            raise must_be("passes", f"reached in at most {_MOST_ROUNDS:,} rounds", passes)
+        most *= 2
+    return bisect_left(range(1, most + 1), True, key=is_enough) + 1
 
 
 def work_of(method: Method, rounds: int) -> float:
@@ -188,7 +200,14 @@ def work_of(method: Method, rounds: int) -> float:
     """
     from laplaceconfidence.training.time_left import work_of_round
 
-    return sum(work_of_round(method.phases(round)) for round in range(rounds))
+    used = _in_run(method, rounds)
+    return sum(work_of_round(used.phases(round)) for round in range(rounds))
+
+
+def _in_run(method: Method, rounds: int) -> Method:
+    """The method as it is used in a run of so many rounds, for methods whose phases depend on that."""
+    bound: Method = method.for_rounds(rounds) if hasattr(method, "for_rounds") else method
+    return bound
 
 
 def _percent(rates: Iterable[float]) -> str:

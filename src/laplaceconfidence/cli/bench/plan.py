@@ -154,7 +154,7 @@ def _contender_records(bench: Bench, data: Mapping[str, DataPlan]) -> list[Conte
             settings=settings,
             group=contender.group,
             swept=dict(contender.swept),
-            published_as=contender.published_row(),
+            published_as=contender.published_row(bench.published),
         )
     return list(found.values())
 

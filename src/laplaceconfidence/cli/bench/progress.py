@@ -12,9 +12,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from laplaceconfidence.cli.console import notices
 from laplaceconfidence.cli.progress import UNSEEN, WORDS
+from laplaceconfidence.evaluation.bench_metrics import METRICS
 from laplaceconfidence.evaluation.grid import BenchTask, Cell, Outcome
 from laplaceconfidence.evaluation.noises import Noise
-from laplaceconfidence.evaluation.tables import METRICS
 from laplaceconfidence.records.bench_run import BenchRun
 from laplaceconfidence.stages import observing
 from laplaceconfidence.wording import duration
