@@ -59,7 +59,7 @@ def test_the_stated_memory_is_enough(kind: Any, monkeypatch: pytest.MonkeyPatch)
 
     module = kind.__module__
     monkeypatch.setattr(f"{module}.check_memory", nothing_left)
-    X, y = many_classes(2000, 500)
+    X, y = many_classes(3000, 750)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tracemalloc.start()
