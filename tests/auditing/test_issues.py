@@ -255,9 +255,9 @@ def test_features_that_the_estimator_cannot_use_are_refused() -> None:
 def test_labels_alone_are_not_enough() -> None:
     with pytest.raises(InvalidInputError, match="needs features"):
         find_label_issues([0, 1, 0, 1])
-    texts = NoisyDataset.from_arrays([0, 1], sources=["a", "b"], source_kind="text")
-    with pytest.raises(InvalidInputError, match="embed them"):
-        audit(texts)
+    images = NoisyDataset.from_arrays([0, 1], sources=["a.png", "b.png"], source_kind="image")
+    with pytest.raises(InvalidInputError, match="name an 'encoder'"):
+        audit(images)
 
 
 def test_only_data_sets_are_audited() -> None:

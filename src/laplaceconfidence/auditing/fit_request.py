@@ -268,7 +268,7 @@ def _arguments_by_features(
 def _no_input(dataset: NoisyDataset) -> str:
     message = "An audit needs features, a 'knn_graph' or 'pred_probs' besides the labels."
     if dataset.images is not None or dataset.source_kind == "image":
-        return f"{message} This data set has images: embed them with any network and pass the embeddings."
+        return f"{message} This data set has images: name an 'encoder', or pass embeddings of any network."
     return message if dataset.feature_advice is None else f"{message} {dataset.feature_advice}"
 
 
