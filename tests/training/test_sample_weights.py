@@ -13,10 +13,10 @@ from torch import Tensor
 
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError, TrainingStopped
 from laplaceconfidence.training.methods.cross_entropy import CrossEntropy
-from laplaceconfidence.training.methods.registry import METHODS, settings_of
+from laplaceconfidence.training.methods.registry import METHODS
 from laplaceconfidence.training.sample_weights import combined_weights, resampled
 from laplaceconfidence.training.step import Step
-from small_runs import noisy_digits, quick
+from small_runs import QUICK, noisy_digits, quick
 
 pytestmark = pytest.mark.filterwarnings("ignore::laplaceconfidence.training.guards.TrainingWarning")
 
@@ -81,8 +81,9 @@ def test_no_method_trains_on_a_sample_of_weight_zero(name: str) -> None:
         def after_step(self, step: Step) -> None:
             seen.extend(batch.index for batch in step.batches.values())
 
-    own = {"warmup": 1} if "warmup" in settings_of(name) else {}
-    quick(method=Seeing(**own), validation_fraction=0).fit(X, y, sample_weight=np.arange(120) % 4)
+    quick(method=Seeing(**QUICK.get(name, {})), validation_fraction=0).fit(
+        X, y, sample_weight=np.arange(120) % 4
+    )
     occurrences = torch.cat(seen).bincount(minlength=120).reshape(-1, 4).sum(dim=0)  # by weight
     assert occurrences[0] == 0
     assert occurrences[1] < occurrences[2] < occurrences[3]
