@@ -166,7 +166,7 @@ def top_5_accuracies(loop: Loop) -> dict[str, float]:
     found = {}
     for name, test in tests.items() if len(task.class_names) > TOP else ():
         rows = torch.arange(len(test.samples))
-        predicted = task.mean_probabilities(loop.method.predictors, loop.settings, rows, test.samples)
+        predicted = task.mean_probabilities(loop.predictors, loop.settings, rows, test.samples)
         accuracy = top_5_accuracy(predicted, test.labels)
         if accuracy is not None:
             found[name] = accuracy
