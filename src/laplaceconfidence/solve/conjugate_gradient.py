@@ -29,7 +29,7 @@ class Solution:
     values : ndarray of shape (n, C)
         The solution.
     residuals : ndarray of shape (C,)
-        True relative residuals |b - A x| / |b|, computed from the solution.
+        Relative residuals |b - A x| / |b|, computed from the solution unless ``true_residuals`` was False.
     n_iterations : ndarray of shape (C,)
         Number of iterations until the column converged or the limit was reached.
     converged : ndarray of bool, shape (C,)
