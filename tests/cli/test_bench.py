@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -508,7 +509,7 @@ def test_mini_webvision_with_both_test_sets_top_1_and_top_5(run: Any, tmp_path: 
         pixels[..., label] += 180
         Image.fromarray(pixels).save(path)
     text = (resources.files("laplaceconfidence") / "benches" / "table-webvision.toml").read_text()
-    text = text.replace('"laplace", "dividemix", "co_teaching", ', "")
+    text = re.sub(r"method = \[.*\]", 'method = ["cross_entropy"]', text)
     changed = text[: text.rindex("[[contender]]")] + "[training]\nnetwork = 'small_cnn'\nrounds = 2\n"
     (tmp_path / "table.toml").write_text(changed + "weak = { resized_crop = 8 }\nbatch_size = 8\n")
     done = run(

@@ -94,7 +94,7 @@ def test_damaged_and_missing_images_are_named() -> None:
 
 
 def test_an_audit_of_images_alone_says_what_it_needs() -> None:
-    with pytest.raises(InvalidInputError, match="has images: embed them"):
+    with pytest.raises(InvalidInputError, match="has images: name an"):
         audit(image_set([picture(number) for number in range(4)]))
 
 

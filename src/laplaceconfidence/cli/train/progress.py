@@ -72,7 +72,7 @@ class RoundDisplay(Callback):
         left = [] if is_last or context.time_left is None else [str(context.time_left)]
         measured = ", ".join([*measured_text(context.record), *left])
         if self._bars is not None and self._rounds_line is not None:
-            self._bars.update(self._rounds_line, measured=measured)
+            self._bars.update(self._rounds_line, measured=measured, refresh=True)
         else:
             self._console.print(f"Round {context.round}/{context.rounds}: {measured}", soft_wrap=True)
 
