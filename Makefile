@@ -46,6 +46,7 @@ docs: .venv/tools   ## build the documentation site into docs/_build/html; warni
 bench: .venv/tools   ## measure speed, growth and quality against the peers (about an hour)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/report_time.py
 	$(BIN)/python benchmarks/review_latency.py

@@ -1,13 +1,13 @@
 """Consensus of several annotators: ours against vote, Dawid-Skene, GLAD, MACE and cleanlab.
 
-    pip install crowd-kit
+    pip install --no-deps crowd-kit nltk regex
     python benchmarks/annotators.py [--seeds 0 1 2] [--cells 0 1 2 3]
 
 Simulated annotators of several kinds label real samples: good ones (90% right), careless ones (60%), spammers
 (any class), and confusers (95% right, but two thirds of one class are labeled as another). Each labels all
 samples or a tenth. cleanlab and ours use the features as well; cleanlab by a 5-fold logistic regression on
-majority votes, as its documentation suggests. "without_features" is ours on the labels alone. What was
-measured before is kept.
+majority votes, as its documentation suggests. "without_features" is ours on the labels alone. MACE has 3
+restarts in place of its 10, for time. What was measured before is kept.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from laplaceconfidence.evaluation.metrics import expected_calibration_error
 from measuring import RESULTS, save
 from real_features import present_sets
 
-N_SAMPLES = 4_000
+N_SAMPLES = 1_000
+DATA = ("digits", "cifar")  # of the real features
 CELLS: tuple[tuple[str, tuple[str, ...], float], ...] = (
     ("three careless, all samples", ("careless",) * 3, 1.0),
     ("one of each kind, all samples", ("good", "careless", "spammer", "confuser"), 1.0),
@@ -91,16 +92,16 @@ def votes(samples: IntArray, annotators: IntArray, labels: IntArray, n: int, n_c
     return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), None
 
 
-def crowd_kit(name: str) -> Callable[..., Found]:
+def crowd_kit(name: str, **settings: Any) -> Callable[..., Found]:
     def fit(samples: IntArray, annotators: IntArray, labels: IntArray, n: int, n_classes: int) -> Found:
         try:
             from crowdkit import aggregation
         except ImportError as error:
             raise SystemExit(
-                f"crowd-kit is needed for this comparison: pip install crowd-kit ({error})"
+                f"crowd-kit is needed: pip install --no-deps crowd-kit nltk regex ({error})"
             ) from None
         table = pd.DataFrame({"task": samples, "worker": annotators, "label": labels})
-        found = getattr(aggregation, name)().fit(table).probas_
+        found = getattr(aggregation, name)(**settings).fit(table).probas_
         probabilities = np.zeros((n, n_classes))
         probabilities[np.ix_(found.index, found.columns)] = found.fillna(0).to_numpy()
         return probabilities, None
@@ -112,16 +113,17 @@ def cleanlab(features: FloatArray) -> Callable[..., Found]:
     def fit(samples: IntArray, annotators: IntArray, labels: IntArray, n: int, n_classes: int) -> Found:
         from cleanlab.multiannotator import get_label_quality_multiannotator
 
-        majority = votes(samples, annotators, labels, n, n_classes)[0].argmax(axis=1)
-        scaled = StandardScaler().fit_transform(features)
+        labeled = np.unique(samples)  # cleanlab takes no others
+        majority = votes(samples, annotators, labels, n, n_classes)[0].argmax(axis=1)[labeled]
+        scaled = StandardScaler().fit_transform(features[labeled])
         regression = LogisticRegression(max_iter=300, C=0.01)
         predicted = cross_val_predict(regression, scaled, majority, cv=5, method="predict_proba")
         table = np.full((n, annotators.max() + 1), np.nan)
         table[samples, annotators] = labels
-        found = get_label_quality_multiannotator(pd.DataFrame(table), predicted, verbose=False)
+        found = get_label_quality_multiannotator(pd.DataFrame(table[labeled]), predicted, verbose=False)
         quality = found["label_quality"]
         probabilities = np.zeros((n, n_classes))
-        probabilities[np.arange(n), quality["consensus_label"].to_numpy(dtype=int)] = quality[
+        probabilities[labeled, quality["consensus_label"].to_numpy(dtype=int)] = quality[
             "consensus_quality_score"
         ].to_numpy()
         return probabilities, found["annotator_stats"].sort_index()["annotator_quality"].to_numpy()
@@ -133,9 +135,9 @@ def measure(
     fit: Callable[..., Found], truth: IntArray, labels: tuple[IntArray, IntArray, IntArray]
 ) -> dict[str, float | None]:
     samples, annotators, codes = labels
-    start = time.perf_counter()
+    start = time.process_time()
     probabilities, accuracy = fit(*labels, len(truth), int(truth.max()) + 1)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     labeled = np.unique(samples)
     right = (probabilities.argmax(axis=1) == truth)[labeled]
     certainty = probabilities.max(axis=1)[labeled]
@@ -144,13 +146,14 @@ def measure(
         "auroc": None if right.all() else float(roc_auc_score(right, certainty)),
         "calibration_error": float(expected_calibration_error(certainty, right)),
         "auroc_of_labels": float(roc_auc_score(codes == truth[samples], probabilities[samples, codes])),
-        "seconds": seconds,
+        "cpu_seconds": seconds,
     }
     if accuracy is not None:
         true_shares = np.array(
             [(codes == truth[samples])[annotators == who].mean() for who in range(annotators.max() + 1)]
         )
         result["largest_error_of_accuracies"] = float(np.abs(accuracy - true_shares).max())
+        result["mean_error_of_accuracies"] = float(np.abs(accuracy - true_shares).mean())
     return result
 
 
@@ -165,6 +168,8 @@ def main() -> None:
     path = RESULTS / "annotators.json"
     rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
     for name, data in present_sets():
+        if not name.lower().startswith(DATA):
+            continue
         features, truth = data.features[:N_SAMPLES], data.labels[:N_SAMPLES]
         for cell, seed in ((CELLS[number], seed) for number in options.cells for seed in options.seeds):
             labels = simulate(truth, cell[1], cell[2], seed)
@@ -174,7 +179,7 @@ def main() -> None:
                 "majority_vote": votes,
                 "dawid_skene": crowd_kit("DawidSkene"),
                 "glad": crowd_kit("GLAD"),
-                "mace": crowd_kit("MACE"),
+                "mace": crowd_kit("MACE", n_restarts=3),
                 "cleanlab": cleanlab(features),
             }
             for contender, fit in contenders.items():

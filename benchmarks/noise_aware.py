@@ -29,8 +29,8 @@ from laplaceconfidence.confidence.knn_vote import KNNVote
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
 from laplaceconfidence.confidence.loss_mixture import GaussianLossMixture
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
+from laplaceconfidence.confidence.noise_aware.coordinates import principal_coordinates
 from laplaceconfidence.confidence.noise_aware.probes import fit_regression
-from laplaceconfidence.confidence.noise_aware.views import principal_coordinates
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.data.transitions import CIFAR10_ASYMMETRIC, DIGITS_ASYMMETRIC

@@ -2,20 +2,17 @@
 
 Banking77 (10,003 short questions of 77 kinds; some of its own labels are wrong) with added noise. The peer is
 ``cross_val_predict(make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000)), ...)``, which sees
-the raw texts as well. The time is that of the whole command, from a CSV file to the folder of the audit,
-without a cache; larger sets are made of pairs of questions. Run ``python benchmarks/texts.py [--threads 1]``.
+the raw texts as well. Three draws of the noise each; ``texts_at_size.py`` measures time and memory of the
+whole command. Run ``python benchmarks/texts.py [--threads 1]``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
-import subprocess
-import sys
-import tempfile
 import time
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -81,80 +78,38 @@ def measure(path: Path, kind: str, rate: float, method: str, seed: int, threads:
     }
 
 
-def time_of_command(path: Path, n: int, threads: int) -> dict[str, Any]:
-    """Time and memory of the command for ``n`` texts with 20% symmetric noise."""
-    frame = pd.read_csv(path)
-    rng = np.random.default_rng(0)
-    if n > len(frame):  # two questions of one kind make another one
-        rows = rng.integers(len(frame), size=n)
-        partners = frame.groupby("category").indices
-        others = [rng.choice(partners[category]) for category in frame["category"].to_numpy()[rows]]
-        texts = frame["text"].to_numpy()
-        joined = [f"{one} {two}" for one, two in zip(texts[rows], texts[others], strict=True)]
-        frame = pd.DataFrame({"text": joined, "category": frame["category"].to_numpy()[rows]})
-    else:
-        frame = frame.sample(n, random_state=0)
-    wrong = rng.random(n) < 0.2
-    frame.loc[wrong, "category"] = rng.choice(frame["category"].unique(), size=int(wrong.sum()))
-    with tempfile.TemporaryDirectory() as folder:
-        frame.to_csv(Path(folder) / "texts.csv", index=False)
-        words = ["audit", "texts.csv", "--label", "category", "--no-cache", "--n-jobs", str(threads)]
-        start = time.perf_counter()
-        subprocess.run(
-            [sys.executable, "-m", "laplaceconfidence", *words], cwd=folder, check=True, capture_output=True
-        )
-        seconds = time.perf_counter() - start
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {
-        "samples": n,
-        "seconds": seconds,
-        "cpu_seconds": used.ru_utime + used.ru_stime,
-        "peak_mib": used.ru_maxrss / 1024,
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--texts", type=Path, default=TEXTS, help="Banking77 as CSV")
-    parser.add_argument("--times", type=int, nargs="*", default=[10_000, 100_000])
-    parser.add_argument("--one", nargs=3, metavar=("KIND", "RATE", "METHOD"), help="used by this script")
-    parser.add_argument("--one-time", type=int, help="used by this script")
+    parser.add_argument(
+        "--one", nargs=4, metavar=("KIND", "RATE", "METHOD", "SEED"), help="used by this script"
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if not options.texts.is_file():
         raise SystemExit(f"{options.texts} was not found: name the file with --texts.")
     if options.one:
-        kind, rate, method = options.one
-        print(json.dumps(measure(options.texts, kind, float(rate), method, options.seed, options.threads)))
+        kind, rate, method, seed = options.one
+        print(json.dumps(measure(options.texts, kind, float(rate), method, int(seed), options.threads)))
         return
-    if options.one_time:
-        print(json.dumps(time_of_command(options.texts, options.one_time, options.threads)))
-        return
-    common = ("--seed", str(options.seed), "--threads", str(options.threads), "--texts", str(options.texts))
+    common = ("--threads", str(options.threads), "--texts", str(options.texts))
     stored = json.loads((RESULTS / "texts.json").read_text()) if (RESULTS / "texts.json").exists() else {}
     rows: list[dict[str, Any]] = stored.get("rows", [])
-    times: list[dict[str, Any]] = stored.get("times", [])
-    settings = {"threads": options.threads, "seed": options.seed, "data": "Banking77, 10,003 texts"}
-    for kind, rate in NOISE:
-        for method in METHODS:
-            cell = {"noise": kind, "rate": rate, "method": method}
-            if any(cell.items() <= row.items() for row in rows):
-                continue
-            rows.append(cell | in_fresh_process(__file__, "--one", kind, str(rate), method, *common))
-            row = rows[-1]
-            print(
-                f"{kind:9s} {rate:g}  {method:46s} AUROC {row['auroc']:.4f}  AP "
-                f"{row['average_precision']:.4f}  {row['cpu_seconds']:.1f} s CPU",
-                flush=True,
-            )
-            save("texts", {"settings": settings, "rows": rows, "times": times})
-    for n in options.times:
-        if all(row["samples"] != n for row in times):
-            times.append(in_fresh_process(__file__, "--one-time", str(n), *common))
-            print(times[-1], flush=True)
-            save("texts", {"settings": settings, "rows": rows, "times": times})
+    settings = {"threads": options.threads, "data": "Banking77, 10,003 texts"}
+    for seed, (kind, rate), method in product(options.seeds, NOISE, METHODS):
+        cell = {"noise": kind, "rate": rate, "method": method, "seed": seed}
+        if any(cell.items() <= row.items() for row in rows):
+            continue
+        rows.append(cell | in_fresh_process(__file__, "--one", kind, str(rate), method, str(seed), *common))
+        row = rows[-1]
+        print(
+            f"{seed}  {kind:9s} {rate:g}  {method:46s} AUROC {row['auroc']:.4f}  AP "
+            f"{row['average_precision']:.4f}  {row['cpu_seconds']:.1f} s CPU",
+            flush=True,
+        )
+        save("texts", {"settings": settings, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -48,7 +48,14 @@ def preset(cell: Cell) -> dict[str, Any]:
 
 def with_the_papers_estimator(cell: Cell) -> dict[str, Any]:
     ours = preset(cell)
-    return ours | {"method": change_method(ours["method"], {"confidence": "laplace"})}
+    own = {
+        "confidence": "laplace",
+        "confidence_from": "peer",
+        "targets": "refurbished",
+        "estimate_every": 1,
+        "averaged_teacher": True,
+    }
+    return ours | {"method": change_method(ours["method"], own)}
 
 
 def cross_entropy(cell: Cell) -> dict[str, Any]:

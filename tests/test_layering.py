@@ -23,7 +23,16 @@ FOUNDATION = {
     "run_files",
     "wording",
 }
-RECORDING = FOUNDATION | {"data", "encoders", "features", "graph", "solve", "confidence", "auditing"}
+RECORDING = FOUNDATION | {
+    "data",
+    "encoders",
+    "features",
+    "graph",
+    "solve",
+    "confidence",
+    "blocks",
+    "auditing",
+}
 MAY_IMPORT = {
     "exceptions": set(),
     "arrays": set(),
@@ -44,7 +53,8 @@ MAY_IMPORT = {
     "graph": FOUNDATION | {"data", "features"},
     "solve": FOUNDATION | {"data", "features", "graph"},
     "confidence": FOUNDATION | {"data", "features", "graph", "solve"},
-    "auditing": FOUNDATION | {"data", "encoders", "features", "graph", "solve", "confidence"},
+    "blocks": FOUNDATION | {"data", "features", "graph", "solve", "confidence"},
+    "auditing": FOUNDATION | {"data", "encoders", "features", "graph", "solve", "confidence", "blocks"},
     "training": FOUNDATION | {"data", "encoders", "features", "graph", "solve", "confidence"},
     "evaluation": RECORDING | {"training"},
     "records": RECORDING | {"training", "evaluation"},
@@ -58,7 +68,7 @@ MAY_IMPORT = {
 # Results offer what comes after them: ``AuditResult.save`` writes a run folder, ``plot_*`` draw the figures
 # of the report. Only these files may do so, and only inside of functions: importing a package still loads
 # nothing to its right.
-CONVENIENCES = {"auditing/result.py": {"records", "report"}}
+CONVENIENCES = {"auditing/result.py": {"records", "report"}, "auditing/block_audit.py": {"records"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

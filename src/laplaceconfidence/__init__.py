@@ -18,13 +18,14 @@ _HOMES = {
     "audit": "laplaceconfidence.auditing.issues",
     "find_label_issues": "laplaceconfidence.auditing.issues",
     "AuditResult": "laplaceconfidence.auditing.result",
+    "BlockAuditResult": "laplaceconfidence.auditing.block_audit",
     "AuditStatement": "laplaceconfidence.auditing.statement",
     "Explanation": "laplaceconfidence.auditing.explain",
     "Corrections": "laplaceconfidence.auditing.corrections",
     # Confidence estimators
     "NoiseAwareConfidence": "laplaceconfidence.confidence.noise_aware",
     "AnnotatorConfidence": "laplaceconfidence.confidence.annotators",
-    "AnnotatorLabels": "laplaceconfidence.confidence.annotators",
+    "AnnotatorLabels": "laplaceconfidence.data.annotator_labels",
     "LaplaceConfidence": "laplaceconfidence.confidence.laplace",
     "KNNVote": "laplaceconfidence.confidence.knn_vote",
     "GaussianLossMixture": "laplaceconfidence.confidence.loss_mixture",
@@ -129,6 +130,7 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
+    from laplaceconfidence.auditing.block_audit import BlockAuditResult as BlockAuditResult
     from laplaceconfidence.auditing.corrections import Corrections as Corrections
     from laplaceconfidence.auditing.explain import Explanation as Explanation
     from laplaceconfidence.auditing.issues import audit as audit
@@ -136,7 +138,6 @@ if TYPE_CHECKING:
     from laplaceconfidence.auditing.result import AuditResult as AuditResult
     from laplaceconfidence.auditing.statement import AuditStatement as AuditStatement
     from laplaceconfidence.confidence.annotators import AnnotatorConfidence as AnnotatorConfidence
-    from laplaceconfidence.confidence.annotators import AnnotatorLabels as AnnotatorLabels
     from laplaceconfidence.confidence.beta_mixture import BetaLossMixture as BetaLossMixture
     from laplaceconfidence.confidence.decisions import ExpectedCurve as ExpectedCurve
     from laplaceconfidence.confidence.decisions import expected_curve as expected_curve
@@ -150,6 +151,7 @@ if TYPE_CHECKING:
     from laplaceconfidence.confidence.protocol import ConfidenceEstimator as ConfidenceEstimator
     from laplaceconfidence.confidence.refined_cross_entropy import RefinedCrossEntropy as RefinedCrossEntropy
     from laplaceconfidence.confidence.self_confidence import SelfConfidence as SelfConfidence
+    from laplaceconfidence.data.annotator_labels import AnnotatorLabels as AnnotatorLabels
     from laplaceconfidence.data.dataset import NoisyDataset as NoisyDataset
     from laplaceconfidence.data.digits import load_digits as load_digits
     from laplaceconfidence.data.images import load_image as load_image

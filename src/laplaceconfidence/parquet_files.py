@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE = 20_000
 
 
-def write_parquet(path: str | Path, table: pa.Table) -> None:
+def write_parquet(path: str | Path, table: pa.Table, *, rows_per_group: int | None = None) -> None:
     """Write a table as Parquet, read it back, and only then give it its name.
 
     Parameters
@@ -22,6 +22,8 @@ def write_parquet(path: str | Path, table: pa.Table) -> None:
         The file to write or replace.
     table : pyarrow.Table
         The table.
+    rows_per_group : int or None, default=None
+        Most rows that are read together; ``None`` leaves it to Arrow.
 
     Raises
     ------
@@ -31,7 +33,7 @@ def write_parquet(path: str | Path, table: pa.Table) -> None:
     import pyarrow.parquet as pq
 
     with replacing(path) as temporary:
-        pq.write_table(table, temporary, write_page_checksum=True)
+        pq.write_table(table, temporary, row_group_size=rows_per_group, write_page_checksum=True)
         _check_content(temporary, table, Path(path).name)
 
 

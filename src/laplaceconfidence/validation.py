@@ -233,10 +233,30 @@ def check_features(features: Any, parameter: str = "features") -> FloatArray:
     ndarray of shape (n, d)
         C-contiguous, float32 or float64.
     """
+    array = check_numeric_matrix(features, parameter)
+    check_finite(array, parameter)
+    return array
+
+
+def check_numeric_matrix(values: Any, parameter: str) -> FloatArray:
+    """Check that values are a numeric matrix with at least one row and one column; NaN are allowed.
+
+    Parameters
+    ----------
+    values : array-like of shape (n, d)
+        The values.
+    parameter : str
+        Name of the parameter.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+        C-contiguous, float32 or float64.
+    """
     try:
-        array = to_numpy(features)
+        array = to_numpy(values)
     except ValueError:  # rows of different lengths
-        raise must_be(parameter, "a matrix with rows of equal length", type(features).__name__) from None
+        raise must_be(parameter, "a matrix with rows of equal length", type(values).__name__) from None
     if array.dtype.kind not in "fiub":
         raise must_be(parameter, "numeric", str(array.dtype), "Embed or encode text and categories first.")
     if array.ndim != 2:
@@ -245,9 +265,7 @@ def check_features(features: Any, parameter: str = "features") -> FloatArray:
         raise must_be(parameter, "a matrix with at least one row and one column", f"shape {array.shape}")
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32)
-    array = np.ascontiguousarray(array)
-    check_finite(array, parameter)
-    return array
+    return np.ascontiguousarray(array)
 
 
 def check_random_state(random_state: Any) -> np.random.Generator:

@@ -128,6 +128,8 @@ def check_sane(result: AuditResult, n: int) -> None:
 @given(cases())
 @example({"labels": ["x", "y"], "estimator": "noise-aware", "features": np.array([[5e-324], [0.0]])})
 @example({"labels": ["x", "y"], "estimator": "noise-aware", "features": np.array([[1.0], [1 + 2.3e-16]])})
+@example({"labels": [(0,), None], "estimator": "noise-aware", "features": np.zeros((2, 1))})
+@example({"labels": [((0,),), (0,)], "estimator": "noise-aware", "features": np.zeros((2, 1))})
 def test_a_sane_answer_or_a_clear_refusal(case: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from audited_runs import noisy_blobs
+from audited_runs import confusable_points, noisy_blobs
 from laplaceconfidence import NoiseAwareConfidence, NoisyDataset, audit
-from laplaceconfidence.auditing.verified import draw_for_review
+from laplaceconfidence.auditing.review_sample import answer_certainty, choose_for_review, drawn_order
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import InvalidInputError
 
@@ -67,10 +67,44 @@ def test_the_draw_is_uniform() -> None:
     labels[:5] = MISSING
     counts = np.zeros(40)
     for seed in range(2_000):
-        rows = draw_for_review(labels, 7, seed=seed)
+        rows = drawn_order(labels, 7, seed=seed)[:7]
         assert len(set(rows.tolist())) == 7
         counts[rows] += 1
     assert (counts[:5] == 0).all()
     expected = 2_000 * 7 / 35
     statistic = ((counts[5:] - expected) ** 2 / expected).sum()
     assert statistic < 65  # chi square with 34 degrees of freedom: beyond in one of 1,000
+
+
+def test_a_large_sample_is_half_random_and_half_uncertain() -> None:
+    features, given, _ = noisy_blobs()
+    result = audit(NoisyDataset.from_arrays(given, features), random_state=0)
+    few = choose_for_review(result, 30, seed=3)
+    assert len(few.at_random) == 30
+    assert len(few.uncertain) == 0
+    chosen = choose_for_review(result, 70, seed=3, verified=[5])
+    assert (len(chosen.at_random), len(chosen.uncertain)) == (50, 20)
+    # What is drawn at random does not depend on what is uncertain.
+    assert (
+        chosen.at_random.tolist()
+        == drawn_order(result.dataset.labels, 70, seed=3, verified=[5])[:50].tolist()
+    )
+    rest = sorted(set(range(90)) - {5} - set(chosen.at_random.tolist()))
+    certainty = answer_certainty(result)
+    assert chosen.uncertain.tolist() == sorted(rest, key=lambda row: certainty[row])[:20]
+    assert np.allclose(certainty, result.distributions.max(axis=1))
+    with pytest.raises(InvalidInputError, match="at most the 90 labels"):
+        choose_for_review(result, 91, seed=0)
+
+
+def test_certainty_leaves_out_the_given_label_where_the_noise_is_not_identified() -> None:
+    features, given, _ = confusable_points()
+    result = audit(NoisyDataset.from_arrays(given, features), random_state=0)
+    assert result.statement.is_unidentified
+    assert result.support is not None
+    chosen = choose_for_review(result, 150, seed=0)
+    assert (len(chosen.at_random), len(chosen.uncertain)) == (100, 50)
+    certainty = answer_certainty(result)
+    assert certainty.mean() < result.distributions.max(axis=1).mean()
+    is_given = result.support > 0.5
+    assert np.allclose(certainty[is_given], result.support[is_given])

@@ -115,7 +115,7 @@ def test_features_and_labels_may_lie_beside_an_npz(tmp_path: Path) -> None:
     ],
 )
 def test_names_that_are_not_there(tmp_path: Path, options: dict[str, Any], message: str) -> None:
-    np.savez(tmp_path / "data.npz", a=FEATURES, b=LABELS)
+    np.savez(tmp_path / "data.npz", a=FEATURES + 0.5, b=LABELS)
     with pytest.raises(InvalidInputError, match=message):
         read_dataset(tmp_path / "data.npz", **options)
 

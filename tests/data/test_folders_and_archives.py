@@ -72,6 +72,86 @@ class TestParquetFolder:
             read_dataset(tmp_path)
 
 
+class TestFoldersOfTables:
+    @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "tsv", "jsonl", "jsonl.gz"])
+    def test_files_are_one_table_in_numeric_order(self, tmp_path: Path, suffix: str) -> None:
+        for number in (0, 1, 2, 10):
+            frame = pd.DataFrame({"text": [f"{number}\na", f"{number}b"], "label": ["x", "y"]})
+            path = tmp_path / f"part-{number}.{suffix}"
+            if "json" in suffix:
+                frame.to_json(path, orient="records", lines=True)
+            else:
+                frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
+        (tmp_path / "_SUCCESS").touch()
+        (tmp_path / ".part-0.csv.crc").write_text("x")
+        data = read_dataset(tmp_path)
+        assert data.sources is not None
+        assert data.sources.tolist() == [f"{n}{end}" for n in (0, 1, 2, 10) for end in ("\na", "b")]
+        assert labels_of(data) == ["x", "y"] * 4
+        assert not decodes_images(tmp_path)
+
+    def test_cells_are_what_they_are_in_one_file(self, tmp_path: Path) -> None:
+        # "07" is a number in a file of numbers only, and a text beside other texts.
+        (tmp_path / "a.csv").write_text("label,code,size\nx,07,1\ny,8,2\n")
+        (tmp_path / "b.csv").write_text("label,code,size\nx,A1,\ny,A1,2.5\n")
+        whole = tmp_path / "whole" / "one.csv"
+        whole.parent.mkdir()
+        whole.write_text("label,code,size\nx,07,1\ny,8,2\nx,A1,\ny,A1,2.5\n")
+        with pytest.raises(DataFormatError, match="no image in any"):  # beside another folder
+            read_dataset(tmp_path)
+        expected = read_dataset(whole, features="code,size").columns
+        whole.unlink()
+        whole.parent.rmdir()
+        found = read_dataset(tmp_path, features="code,size").columns
+        assert found is not None
+        assert expected is not None
+        assert [list(cells) for cells in found.cells] == [list(cells) for cells in expected.cells]
+        assert found.kinds == expected.kinds
+
+    def test_splits_are_not_mixed(self, tmp_path: Path) -> None:
+        for name in ("train.csv", "test.csv"):
+            (tmp_path / name).write_text(f"text,label\n{name},x\nother,y\n")
+        assert read_dataset(tmp_path, split="test").sources.tolist() == ["test.csv", "other"]  # type: ignore[union-attr]
+        with pytest.raises(InvalidInputError, match="'test', 'train'"):
+            read_dataset(tmp_path)
+
+    @pytest.mark.parametrize(
+        ("name", "content", "message"),
+        [
+            (
+                "2.csv",
+                "text,mood\nb,x\n",
+                r"2\.csv has other columns .* lacks 'label' and it also has 'mood'",
+            ),
+            ("2.csv", "label,text\nx,b\n", r"2\.csv has other columns .*another order"),
+            ("2.csv", "", r"2\.csv cannot be read"),
+            ("1.csv.gz", "", r"both 1\.csv and 1\.csv\.gz"),
+            ("2.jsonl", "{}", "tables of different kinds, such as"),
+        ],
+    )
+    def test_the_odd_file_is_named(self, tmp_path: Path, name: str, content: str, message: str) -> None:
+        (tmp_path / "1.csv").write_text("text,label\na,x\nb,y\n")
+        (tmp_path / name).write_text(content)
+        with pytest.raises(DataFormatError, match=message):
+            read_dataset(tmp_path)
+
+    def test_names_that_all_objects_of_a_part_lack(self, tmp_path: Path) -> None:
+        (tmp_path / "1.jsonl").write_text(
+            '{"text": "a", "label": "x", "note": 1}\n{"text": "b", "label": "y"}\n'
+        )
+        (tmp_path / "2.jsonl").write_text('{"text": "c", "label": "x"}\n')
+        assert len(read_dataset(tmp_path)) == 3  # a note may be absent
+        (tmp_path / "3.jsonl").write_text('{"content": "c", "label": "x"}\n')
+        with pytest.raises(DataFormatError, match=r"3\.jsonl has other columns .*lacks 'text'"):
+            read_dataset(tmp_path)
+
+    def test_a_table_beside_images_is_no_table_of_samples(self, tmp_path: Path) -> None:
+        (tmp_path / "train.csv").write_text("text,label\na,x\n")
+        picture(1).save(tmp_path / "1.png")
+        with pytest.raises(DataFormatError, match="no sub-folders"):
+            read_dataset(tmp_path)
+
+
 class TestHuggingFace:
     @pytest.fixture
     def stored(self) -> Any:

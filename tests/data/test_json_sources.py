@@ -270,6 +270,64 @@ class TestFiftyOne:
             read_dataset(tmp_path)
 
 
+def fiftyone_sample(filepath: str, **fields: str | None) -> dict[str, Any]:
+    """A sample as FiftyOneDatasetExporter writes it."""
+    labels = {
+        name: label
+        and {
+            "_id": {"$oid": "0" * 24},
+            "_cls": "Classification",
+            "tags": [],
+            "label": label,
+            "confidence": None,
+        }
+        for name, label in fields.items()
+    }
+    own = {
+        "_id": {"$oid": "5" * 24},
+        "tags": ["train"],
+        "metadata": None,
+        "_media_type": "image",
+        "_rand": 0.5,
+    }
+    return {"filepath": filepath, **own, **labels}
+
+
+class TestFiftyOneSamples:
+    def test_a_whole_data_set(self, tmp_path: Path) -> None:
+        write_images(tmp_path / "data", "1.jpg", "sub/2.png", "3.png")
+        samples = [
+            fiftyone_sample("data/1.jpg", ground_truth="cat", predictions="dog"),
+            fiftyone_sample("data/sub/2.png", ground_truth="dog", predictions="dog"),
+            fiftyone_sample(str(tmp_path / "data/3.png"), ground_truth=None, predictions="cat"),
+        ]
+        write(tmp_path / "samples.json", {"samples": samples})
+        write(tmp_path / "metadata.json", {"name": "pets", "media_type": "image"})
+        for source in (tmp_path, tmp_path / "samples.json"):
+            data = read_dataset(source)
+            assert labels_of(data) == ["cat", "dog", None]
+            assert data.sample_ids.tolist() == ["1.jpg", "sub/2.png", "3.png"]
+            assert sources_of(data)[1] == str(tmp_path / "data/sub/2.png")
+        assert labels_of(read_dataset(tmp_path, label="predictions")) == ["dog", "dog", "cat"]
+
+    def test_the_only_field_is_found_and_one_of_several_is_named(self, tmp_path: Path) -> None:
+        write_images(tmp_path / "data", "1.jpg", "2.jpg")
+        samples = [fiftyone_sample("data/1.jpg", a="x"), fiftyone_sample("data/2.jpg", a="y")]
+        assert labels_of(read_dataset(write(tmp_path / "samples.json", {"samples": samples}))) == ["x", "y"]
+        samples[1] = fiftyone_sample("data/2.jpg", b="y")
+        write(tmp_path / "samples.json", {"samples": samples})
+        with pytest.raises(InvalidInputError, match="'a', 'b'"):
+            read_dataset(tmp_path)
+        with pytest.raises(InvalidInputError, match="type Classification"):
+            read_dataset(tmp_path, label="metadata")
+
+    @pytest.mark.parametrize("name", ["../1.jpg", "/etc/passwd", "data/../../1.jpg"])
+    def test_files_outside_of_the_folder_are_refused(self, tmp_path: Path, name: str) -> None:
+        write(tmp_path / "samples.json", {"samples": [fiftyone_sample(name, a="x")]})
+        with pytest.raises(DataFormatError, match="not a path inside"):
+            read_dataset(tmp_path / "samples.json")
+
+
 def test_an_audit_reads_json_lines(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lines = [

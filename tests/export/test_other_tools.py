@@ -227,6 +227,27 @@ def test_a_folder_of_parquet_files_becomes_one_file(tmp_path: Path) -> None:
     assert np.flatnonzero(after.column("y").to_numpy() != given).tolist() == [taken]
 
 
+@pytest.mark.parametrize("suffix", ["csv.gz", "jsonl"])
+def test_the_parts_of_a_table_become_one_file_of_their_kind(tmp_path: Path, suffix: str) -> None:
+    features, given, _ = noisy_blobs()
+    frame = pd.DataFrame(features, columns=["x0", "x1", "x2"])
+    frame["label"], frame["note"] = given, [f"n{row}" for row in range(len(given))]
+    (tmp_path / "set").mkdir()
+    for number in range(3):
+        part, path = frame[30 * number : 30 * number + 30], tmp_path / f"set/part-{number}.{suffix}"
+        if suffix == "jsonl":
+            part.to_json(path, orient="records", lines=True)
+        else:
+            part.to_csv(path, index=False)
+    run = audited(tmp_path / "set", tmp_path / "run", features=["x0", "x1", "x2"])
+    (taken,) = reviewed(run, "suggestion")
+    exported = write_export(plan_export(run), tmp_path / f"fixed.{suffix}")
+    after = pd.read_json(exported.path, lines=True) if suffix == "jsonl" else pd.read_csv(exported.path)
+    assert after.columns.tolist() == frame.columns.tolist()
+    assert after["note"].tolist() == frame["note"].tolist()
+    assert np.flatnonzero(after["label"].to_numpy() != given).tolist() == [taken]
+
+
 def test_an_excel_file_becomes_a_csv_file_with_all_columns(tmp_path: Path) -> None:
     pytest.importorskip("openpyxl")
     features, given, _ = noisy_blobs()

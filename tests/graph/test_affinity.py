@@ -5,7 +5,9 @@ from sklearn.neighbors import kneighbors_graph
 
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.features.scale import unit_length
+from laplaceconfidence.graph import affinity
 from laplaceconfidence.graph.affinity import (
+    OrderedGraph,
     affinity_from_knn_graph,
     degrees,
     normalized,
@@ -95,3 +97,39 @@ def test_a_normalized_graph_of_fewer_neighbors_comes_from_the_same_search(points
     affinity = symmetric_affinity(find_neighbors(points, 3))
     expected = normalized(affinity, degrees(affinity)).toarray()
     np.testing.assert_allclose(normalized_graph(find_neighbors(points, 20), 3).toarray(), expected)
+
+
+def test_the_symmetric_graph_does_not_depend_on_the_blocks_it_is_made_in(
+    points: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    neighbors = find_neighbors(points, 7)
+    whole = symmetric_affinity(neighbors)
+    monkeypatch.setattr(affinity, "_ROWS_PER_BLOCK", 11)
+    cut = symmetric_affinity(neighbors)
+    n = len(points)
+    directed = np.zeros((n, n))
+    directed[np.arange(n)[:, None], neighbors.indices] = np.maximum(neighbors.similarities, 0)
+    for graph in (whole, cut):
+        np.testing.assert_array_equal(graph.toarray(), np.maximum(directed, directed.T))
+        assert graph.has_sorted_indices
+        assert graph.nnz == len(graph.data) == len(graph.indices)
+    np.testing.assert_array_equal(
+        normalized(cut, degrees(cut)).toarray(), normalized(whole, degrees(whole)).toarray()
+    )
+
+
+def test_an_ordered_graph_is_the_same_graph_with_other_numbers(points: np.ndarray) -> None:
+    graph = symmetric_affinity(find_neighbors(points, 5))
+    order = np.random.default_rng(0).permutation(len(points))
+    ordered = OrderedGraph.of(graph, order)
+    np.testing.assert_array_equal(ordered.matrix.toarray(), graph.toarray()[np.ix_(order, order)])
+
+
+def test_a_graph_made_in_an_order_is_the_renumbered_one(points: np.ndarray) -> None:
+    neighbors = find_neighbors(points, 5)
+    neighbors.indices[3, 2:], neighbors.similarities[3, 2:] = -1, -np.inf  # fewer were found
+    order = np.random.default_rng(0).permutation(len(points))
+    made = OrderedGraph.normalized(neighbors, order)
+    renumbered = OrderedGraph.of(normalized_graph(neighbors, 5), order)
+    np.testing.assert_allclose(made.matrix.toarray(), renumbered.matrix.toarray(), rtol=1e-12)
+    np.testing.assert_array_equal(made.order, order)

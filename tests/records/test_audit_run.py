@@ -13,6 +13,7 @@ import pytest
 
 from laplaceconfidence import NoisyDataset, audit, find_label_issues, folder_lock
 from laplaceconfidence.auditing.result import AuditResult
+from laplaceconfidence.auditing.review_sample import ReviewSample
 from laplaceconfidence.auditing.verified_tables import read_verified
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records import read_audit, write_audit
@@ -338,8 +339,10 @@ def test_a_review_sample_with_formulas_as_ids_is_read_back(tmp_path: Path) -> No
     ids = ["=1+1", "@a", "'=b", "-5", "+x", "two\rlines"]
     data = NoisyDataset.from_arrays(labels, ids=ids)
     issues = pd.DataFrame({"id": ids, "given_label": labels})
-    write_review_sample(tmp_path, issues, np.arange(6))
+    write_review_sample(tmp_path, issues, ReviewSample(np.arange(4), np.arange(4, 6)))
     table = pd.read_csv(tmp_path / "review_sample.csv", dtype=str, keep_default_na=False)
     table["verified_label"] = table["given_label"]
     table.to_csv(tmp_path / "filled.csv", index=False, lineterminator="\r\n")
-    assert read_verified(tmp_path / "filled.csv", data).labels == dict(zip(ids, labels, strict=True))
+    verified = read_verified(tmp_path / "filled.csv", data)
+    assert verified.labels == dict(zip(ids, labels, strict=True))
+    assert verified.at_random == set(ids[:4])

@@ -43,6 +43,8 @@ def test_the_queues_begin_with_what_matters_most(page: Page) -> None:
     } == {
         "worst": page.session.samples.suspects.tolist(),
         "ranked": page.session.samples.first_rows.tolist(),
+        "disputed": [],
+        "uncertain": [],
         "unlabeled": [],
         "outliers": [94],
         "copies": [2, 1, 4],  # conflicting labels first

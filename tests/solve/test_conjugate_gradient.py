@@ -90,3 +90,23 @@ def test_right_hand_sides_are_not_modified() -> None:
     before = rhs.copy()
     conjugate_gradient(graph, 0.9, rhs)
     np.testing.assert_array_equal(rhs, before)
+
+
+@pytest.mark.parametrize("n", [50, 128])
+def test_the_quadratic_form_is_that_of_the_solution(n: int) -> None:
+    graph = random_graph(n, 0.2, 11)
+    rhs = np.random.default_rng(12).normal(size=(n, 3))
+    found = conjugate_gradient(graph, 0.9, rhs, max_iter=3)
+    matrix = np.eye(n) - 0.9 * graph.toarray()
+    assert found.quadratic_form is not None
+    np.testing.assert_allclose(found.quadratic_form, np.diag(found.values.T @ matrix @ found.values))
+    assert conjugate_gradient(graph, 0.9, rhs, true_residuals=False).quadratic_form is None
+
+
+def test_a_known_product_of_the_first_guess_is_not_computed_again() -> None:
+    graph = random_graph(64, 0.2, 13)
+    rhs, start = np.random.default_rng(14).normal(size=(2, 64, 2))
+    product = start - 0.9 * graph @ start
+    plain = conjugate_gradient(graph, 0.9, rhs, start=start, max_iter=4)
+    known = conjugate_gradient(graph, 0.9, rhs, start=start, start_product=product, max_iter=4)
+    np.testing.assert_allclose(known.values, plain.values, rtol=1e-9)

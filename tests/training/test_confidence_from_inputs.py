@@ -9,6 +9,8 @@ import pytest
 
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
+from laplaceconfidence.encoders.patches import PatchEncoder
+from laplaceconfidence.encoders.samples import RawSamples
 from laplaceconfidence.exceptions import Interrupted, InvalidInputError
 from small_runs import noisy_digits, plain_mlp, quick, weights
 
@@ -88,10 +90,47 @@ def test_a_stopped_run_keeps_what_was_estimated(tmp_path: Path) -> None:
     np.testing.assert_array_equal(whole.confidence_, resumed.confidence_)
 
 
-def test_images_have_no_vectors_to_judge_by() -> None:
+def test_images_are_judged_by_their_patches() -> None:
     X, y, _ = noisy_digits()
-    with pytest.raises(InvalidInputError, match=r"'confidence_from'.*'peer' for images.*Embed them"):
-        quick(own=FROM_INPUTS).fit(X, y)
+    run = quick(own=FROM_INPUTS | of("noise-aware"), n_jobs=1).fit(X, y)
+    patches = PatchEncoder(n_jobs=1).fit_transform(RawSamples("image", X[..., None]))  # of another seed
+    alone = NoiseAwareConfidence(missing_label=-1, n_jobs=1).fit(patches, y)
+    assert np.corrcoef(run.confidence_, alone.confidence_)[0, 1] > 0.9
+
+
+def test_networks_learn_from_posteriors_what_given_labels_hide() -> None:
+    X, y, true = noisy_vectors(600)
+    own = of("noise-aware") | {"confidence_from": "both", "targets": "posterior"}
+    learned = run_on_vectors(own, rounds=8).fit(X, y)
+    plain = quick("cross_entropy", network=plain_mlp, weak="none", strong="none", rounds=8).fit(X, y)
+    assert (learned.predict(X) == true).mean() > (plain.predict(X) == true).mean()
+    assert (learned.refined_labels_ == true).mean() > (y == true).mean() + 0.2
+
+
+def test_a_stopped_run_on_posteriors_of_images_ends_the_same(tmp_path: Path) -> None:
+    X, y, _ = noisy_digits()
+    own = of("noise-aware") | {"confidence_from": "both", "targets": "posterior"}
+    whole = quick(own=own, out=tmp_path / "whole", n_jobs=1).fit(X, y)
+
+    def stop_after_two_rounds(record: Any) -> None:
+        if record["round"] == 2:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        quick(own=own, out=tmp_path / "stopped", n_jobs=1).fit(X, y, listeners=[stop_after_two_rounds])
+    resumed = quick(own=own, out=tmp_path / "stopped", n_jobs=1).fit(X, y)
+    for ours, theirs in zip(weights(whole), weights(resumed), strict=True):
+        assert ours.equal(theirs)
+
+
+def test_several_views_need_an_estimator_that_takes_them() -> None:
+    with pytest.raises(InvalidInputError, match=r"'confidence_from'.*'noise-aware'"):
+        run_on_vectors({"confidence_from": "both"})
+
+
+def test_posteriors_need_the_inputs() -> None:
+    with pytest.raises(InvalidInputError, match=r"'targets'.*'refurbished'.*'peer'"):
+        run_on_vectors({"confidence_from": "peer", "targets": "posterior"})
 
 
 def test_an_estimator_that_takes_losses_needs_a_network() -> None:

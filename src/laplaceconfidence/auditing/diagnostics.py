@@ -66,6 +66,8 @@ class FitDiagnostics:
         Laplacian energy of the given labels and of the solution (``energy_``).
     calibration : LogOddsCalibration, optional
         How verified labels corrected the confidences of the others (``calibration_``).
+    view_weights : dict of str to float, optional
+        Share of every view in the estimate, where there are several (``view_weights_``).
     """
 
     noise_rate: float | None = None
@@ -79,6 +81,7 @@ class FitDiagnostics:
     converged: bool | None = None
     energy: tuple[float, float] | None = None
     calibration: LogOddsCalibration | None = None
+    view_weights: dict[str, float] | None = None
 
 
 def fit_diagnostics(estimator: ConfidenceEstimator) -> FitDiagnostics:
@@ -104,6 +107,7 @@ def fit_diagnostics(estimator: ConfidenceEstimator) -> FitDiagnostics:
         value = getattr(source, name, None)
         return None if value is None else (float(value[0]), float(value[1]))
 
+    by_view: dict[str, dict[str, float]] = getattr(estimator, "view_weights_", None) or {}
     return FitDiagnostics(
         noise_rate=reported(estimator, "noise_rate_", float),
         noise_rate_bracket=pair(estimator, "noise_rate_bracket_"),
@@ -116,7 +120,12 @@ def fit_diagnostics(estimator: ConfidenceEstimator) -> FitDiagnostics:
         converged=reported(solver, "converged_", bool),
         energy=pair(solver, "energy_"),
         calibration=getattr(estimator, "calibration_", None),
+        view_weights=_shares(by_view) if len(by_view) > 1 else None,
     )
+
+
+def _shares(weights: dict[str, dict[str, float]]) -> dict[str, float]:
+    return {view: round(float(sum(kinds.values())), 4) for view, kinds in weights.items()}
 
 
 def label_support(estimator: ConfidenceEstimator) -> FloatArray | None:

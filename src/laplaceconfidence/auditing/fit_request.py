@@ -14,17 +14,22 @@ from sklearn.base import clone
 
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.auditing.diagnostics import estimator_settings
+from laplaceconfidence.confidence.annotators.votes import VoteConfidence
 from laplaceconfidence.confidence.inputs import at_given_labels
+from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.confidence.probabilities import check_probabilities
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.confidence.registry import ESTIMATORS
+from laplaceconfidence.data.annotator_labels import AnnotatorLabels
 from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.encoders.registry import BUILT_IN
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import must_be
 
 SET_BY_AUDIT = ("random_state", "missing_label")  # parameters of estimators that the audit itself sets
 FOR_FEATURES = "noise-aware"
 FOR_PROBABILITIES = "normalized-margin"
+FOR_ANNOTATORS = "annotators"
 
 # The loss of a label with a probability of 0 is infinite. Losses of probabilities near 0 are so large that
 # all other losses would be nearly equal on the scale on which mixtures are fitted.
@@ -44,10 +49,10 @@ class FitRequest:
         Not fitted yet.
     name : str
         The name it was requested by, or the name of its class.
-    X : array or None
-        Features, class probabilities or losses, whatever the estimator takes.
-    y : ndarray of shape (n,)
-        Labels as the user writes them, None where there is none.
+    X : array, mapping of str to array, or None
+        Features or several views of them, class probabilities or losses, whatever the estimator takes.
+    y : ndarray of shape (n,) or AnnotatorLabels
+        Labels as the user writes them, None where there is none; or those of several annotators.
     fit_arguments : dict
         Further arguments of ``fit``.
     pred_probs : ndarray of shape (n, C), optional
@@ -59,7 +64,7 @@ class FitRequest:
     estimator: ConfidenceEstimator
     name: str
     X: Any
-    y: NDArray[Any]
+    y: NDArray[Any] | AnnotatorLabels
     fit_arguments: dict[str, Any] = field(default_factory=dict)
     pred_probs: FloatArray | None = None
     X_name: str = "features"
@@ -154,12 +159,20 @@ def build_fit_request(
     InvalidInputError
         If something is given that the estimator cannot use, or something that it needs is not.
     """
+    if dataset.annotations is not None:
+        return _annotator_request(
+            dataset,
+            dataset.annotations,
+            estimator=estimator,
+            pred_probs=pred_probs,
+            knn_graph=knn_graph,
+            random_state=random_state,
+            settings=settings,
+        )
     if estimator is None:
         estimator = default_estimator(dataset, pred_probs, knn_graph)
-    if estimator == FOR_FEATURES and knn_graph is None and (dataset.encoding or {}).get("name") == "tfidf":
-        # All singular vectors of texts are kept: the last ones tell similar classes apart.
-        assert dataset.features is not None
-        settings = {"n_components": dataset.features.shape[1], **settings}
+    if estimator == FOR_FEATURES:
+        settings = {**_settings_of_encoding(dataset, knn_graph), **settings}
     chosen, name = _instance(estimator, random_state, settings)
     y = dataset.label_values()
     _set_label_parameters(chosen, dataset)
@@ -180,6 +193,44 @@ def build_fit_request(
         )
     losses = -np.log(np.maximum(at_given_labels(probabilities, given.codes), LEAST_PROBABILITY))
     return FitRequest(chosen, name, losses, y, pred_probs=probabilities, X_name="pred_probs")
+
+
+def _annotator_request(
+    dataset: NoisyDataset,
+    annotations: AnnotatorLabels,
+    *,
+    estimator: Any,
+    pred_probs: Any,
+    knn_graph: Any,
+    random_state: Any,
+    settings: dict[str, Any],
+) -> FitRequest:
+    """The request for labels of several annotators, which one estimator knows how to use."""
+    if estimator not in (None, FOR_ANNOTATORS, FOR_FEATURES):
+        advice = "To audit the most frequent labels alone, pass them as the labels."
+        raise must_be("estimator", "left out for labels of several annotators", estimator, advice)
+    accepted = [name for name in inspect.signature(VoteConfidence).parameters if name not in SET_BY_AUDIT]
+    if unknown := [setting for setting in settings if setting not in accepted]:
+        advice = f"The settings: {', '.join(accepted)}."
+        raise must_be(unknown[0], "left out for labels of several annotators", settings[unknown[0]], advice)
+    chosen = VoteConfidence(**{**_settings_of_encoding(dataset, knn_graph), **settings})
+    chosen.set_params(random_state=random_state, missing_label=None)
+    given = {"knn_graph": knn_graph, "pred_probs": pred_probs}
+    arguments = {name: value for name, value in given.items() if value is not None}
+    return FitRequest(chosen, FOR_ANNOTATORS, _features_or_views(dataset), annotations, arguments)
+
+
+def _settings_of_encoding(dataset: NoisyDataset, knn_graph: Any) -> dict[str, Any]:
+    """All components of texts and images are kept: the last ones tell similar classes apart."""
+    width = 0 if knn_graph is not None else _reduced_width(dataset)
+    return {"n_components": width} if width else {}
+
+
+def _reduced_width(dataset: NoisyDataset) -> int:
+    """Number of components in the features, or in a view, of an encoder that reduces them; 0 without any."""
+    encoding = dataset.encoding or {}
+    made = encoding.get("views", {"": encoding}).values()
+    return max((one["n_features"] for one in made if one.get("name") in BUILT_IN), default=0)
 
 
 def default_estimator(dataset: NoisyDataset, pred_probs: Any, knn_graph: Any) -> str:
@@ -249,8 +300,8 @@ def _set_label_parameters(estimator: Any, dataset: NoisyDataset) -> None:
 
 def _arguments_by_features(
     estimator: ConfidenceEstimator, name: str, dataset: NoisyDataset, pred_probs: Any, knn_graph: Any
-) -> tuple[FloatArray | None, dict[str, Any]]:
-    """Features, if there are any, and the further arguments that ``fit`` takes."""
+) -> tuple[FloatArray | dict[str, FloatArray] | None, dict[str, Any]]:
+    """Features or views, if there are any, and the further arguments that ``fit`` takes."""
     more = {}
     accepted = inspect.signature(estimator.fit).parameters
     for parameter, value in (("knn_graph", knn_graph), ("pred_probs", pred_probs)):
@@ -260,9 +311,25 @@ def _arguments_by_features(
             rule = f"left out for {name!r}, which cannot use it"
             raise must_be(parameter, rule, type(value).__name__)
         more[parameter] = value
-    if dataset.features is None and not more:
-        raise InvalidInputError(_no_input(dataset))
-    return None if dataset.features is None else dataset.comparable(dataset.features), more
+    if dataset.features is None:
+        if not more:
+            raise InvalidInputError(_no_input(dataset))
+        return None, more
+    has_views = dataset.views is not None and len(dataset.views) > 1
+    if has_views and not isinstance(estimator, NoiseAwareConfidence):
+        rule = f"one feature set for {name!r}, which cannot use several"
+        found = ", ".join(map(repr, dataset.views or ()))
+        raise must_be("views", rule, found, f"{FOR_FEATURES!r} takes several.")
+    return _features_or_views(dataset), more
+
+
+def _features_or_views(dataset: NoisyDataset) -> FloatArray | dict[str, FloatArray] | None:
+    if dataset.features is None:
+        return None
+    features = dataset.comparable(dataset.features)
+    if dataset.views is None or len(dataset.views) == 1:
+        return features
+    return {**dataset.views, next(iter(dataset.views)): features}
 
 
 def _no_input(dataset: NoisyDataset) -> str:
@@ -282,5 +349,7 @@ def _callers_parameter_names(X_name: str) -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:
-        message = str(error).replace("'X'", f"'{X_name}'").replace("'y'", "'labels'")
+        message = (
+            str(error).replace("'X'", f"'{X_name}'").replace("'X[", "'views[").replace("'y'", "'labels'")
+        )
         raise InvalidInputError(message) from error

@@ -10,7 +10,7 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.read_options import ReadOptions
 from laplaceconfidence.data.readers import read_dataset
 from laplaceconfidence.data.source_paths import full_path, with_full_paths
-from laplaceconfidence.encoders.encoding import encode_dataset, needs_encoding
+from laplaceconfidence.encoders.encoding import encode_dataset, encode_views, needs_encoding
 from laplaceconfidence.encoders.registry import make_encoder
 from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import must_be
@@ -29,11 +29,14 @@ class AuditInputs:
     source : dict
         The file or folder that the data was read from as "source" and the reader's "options"; empty where it
         cannot be read from there again.
+    names_features : bool, default=False
+        Whether the caller said what the features are.
     """
 
     dataset: NoisyDataset
     test: NoisyDataset | None
     source: dict[str, Any]
+    names_features: bool = False
 
 
 def audit_inputs(data: Any, test: Any, options: ReadOptions) -> AuditInputs:
@@ -60,7 +63,7 @@ def audit_inputs(data: Any, test: Any, options: ReadOptions) -> AuditInputs:
         dataset = read_dataset(data, **given)
         if test is not None and not isinstance(test, NoisyDataset):
             test = read_dataset(test, **given)
-    return AuditInputs(dataset, test, _described(data, given))
+    return AuditInputs(dataset, test, _described(data, given), options.features is not None)
 
 
 def encoded_inputs(inputs: AuditInputs, encoder: Any = None, *, n_jobs: int | None = None) -> AuditInputs:
@@ -70,8 +73,9 @@ def encoded_inputs(inputs: AuditInputs, encoder: Any = None, *, n_jobs: int | No
     ----------
     inputs : AuditInputs
         What was read.
-    encoder : str, Encoder or None, default=None
-        The encoder; ``None`` is TF-IDF for texts without features.
+    encoder : str, Encoder, sequence of these, or None, default=None
+        The encoder, or several, each of which makes a view; ``None`` is TF-IDF for texts without features.
+        Features that were named are a view besides them.
     n_jobs : int or None, default=None
         Number of threads.
 
@@ -81,10 +85,16 @@ def encoded_inputs(inputs: AuditInputs, encoder: Any = None, *, n_jobs: int | No
     """
     if encoder is None and not needs_encoding(inputs.dataset):
         return inputs
-    if encoder is not None and "features" in inputs.source.get("options", {}):
-        raise must_be("encoder", "left out where 'features' are given: an audit takes one of them", encoder)
-    made = make_encoder(encoder, n_jobs=n_jobs) if isinstance(encoder, str) else encoder
-    dataset, test = encode_dataset(inputs.dataset, made, test=inputs.test, n_jobs=n_jobs)
+    if encoder is None:
+        dataset, test = encode_dataset(inputs.dataset, test=inputs.test, n_jobs=n_jobs)
+        return replace(inputs, dataset=dataset, test=test)
+    wanted = list(encoder) if isinstance(encoder, (list, tuple)) else [encoder]
+    if not wanted:
+        raise must_be("encoder", "at least one encoder", encoder)
+    made = [make_encoder(one, n_jobs=n_jobs) if isinstance(one, str) else one for one in wanted]
+    dataset, test = encode_views(
+        inputs.dataset, made, keep_features=inputs.names_features, test=inputs.test, n_jobs=n_jobs
+    )
     return replace(inputs, dataset=dataset, test=test)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
+from laplaceconfidence.auditing.annotation import AnnotationTables
 from laplaceconfidence.auditing.data_issues import check_test_set, data_issues
 from laplaceconfidence.auditing.diagnostics import (
     estimator_settings,
@@ -22,6 +24,7 @@ from laplaceconfidence.auditing.inputs import audit_inputs, encoded_inputs
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.table import FlagRule, best_alternatives, most_probable, ranked_table
 from laplaceconfidence.auditing.verified import make_certain, request_with_verified, with_verified
+from laplaceconfidence.confidence.annotators.votes import VoteConfidence
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING, encode_labels
@@ -56,6 +59,12 @@ def audit(
     audited_at_random: Collection[int] | None = None,
     recalibrate: Callable[[FloatArray], FloatArray] | None = None,
     image_issues: bool | None = None,
+    annotator: str | None = None,
+    annotators: Any = None,
+    samples: Any = None,
+    memory: str | int | None = None,
+    client: Any = None,
+    work: str | Path | None = None,
     verbose: int = 0,
     **settings: Any,
 ) -> AuditResult:
@@ -64,6 +73,10 @@ def audit(
     Where the data set has features, outliers, near-duplicates and groups with many wrong labels are flagged
     as well; odd images, empty texts and rare classes always are.
 
+    With labels of several annotators, the label of a sample is the most frequent one, what is predicted is
+    the consensus of all labels and the features, and ``annotation`` of the result has every single label and
+    every annotator. Features are not needed then.
+
     Parameters
     ----------
     dataset : NoisyDataset, path, frame, mapping of columns, Hugging Face or map-style data set, or pair
@@ -71,9 +84,10 @@ def audit(
     label, features, labels, images, id, text, path, true_label, missing_label, split, image_size : optional
         How to read it, as for ``read_dataset``: ``audit(frame, label="mood", features="emb_*")``. Refused for
         a ``NoisyDataset``.
-    encoder : str or Encoder, optional
+    encoder : str, Encoder or list of these, optional
         How texts or images become features, as for ``make_encoder``: "hf:NAME", a path to an .onnx file, and
-        so on. By default, texts without features become TF-IDF vectors.
+        so on. Several make several views, and ``features`` that are named are a view besides them. By
+        default, texts without features become TF-IDF vectors.
     estimator : str or ConfidenceEstimator, optional
         A name such as "noise-aware", "laplace" (the paper's) or "knn-vote", or an estimator, of which a copy
         is fitted. By default "noise-aware", or "normalized-margin" if only ``pred_probs`` are given.
@@ -104,6 +118,19 @@ def audit(
     image_issues : bool, optional
         Whether images are looked at for those that are dark, bright, of one color, blurry, of an odd size or
         shape, or unreadable. By default they are, unless there are more than 20,000 image files.
+    annotator, annotators, samples : optional
+        Where labels of several annotators are, as for ``read_dataset``: ``audit(frame, id="item",
+        annotator="worker", label="label")``. A ``NoisyDataset`` has them as its ``annotations``.
+    memory : str or int, optional
+        Memory that may be used, such as "8GB": the audit then runs in blocks of rows, and features are never
+        whole in memory. For files (.npy with ``labels``, Parquet), lists and folders of them, any path of
+        fsspec, pairs of arrays, and dask arrays and data frames; by "noise-aware", which is then fitted on a
+        sample of 20,000, or "laplace".
+    client : distributed.Client, optional
+        A Dask cluster on which the blocks are computed; needs ``pip install 'laplaceconfidence[cluster]'``.
+    work : str or path, optional
+        Folder for parts of an audit in blocks, which all workers must see under the same path. An audit that
+        was stopped goes on from finished parts if it is started again with the same folder.
     verbose : int, default=0
         1 logs the start and the seconds of every stage as INFO to the logger "laplaceconfidence", and shows
         the records on ``sys.stderr`` where no handler would show them; 0 logs nothing.
@@ -112,7 +139,8 @@ def audit(
 
     Returns
     -------
-    AuditResult
+    AuditResult or BlockAuditResult
+        A ``BlockAuditResult`` where ``memory``, ``client`` or ``work`` is given.
 
     Examples
     --------
@@ -133,7 +161,43 @@ def audit(
         split=split,
         image_size=image_size,
         labels_only=True if pred_probs is not None or knn_graph is not None else None,
+        annotator=annotator,
+        annotators=annotators,
+        samples=samples,
     )
+    if memory is not None or client is not None or work is not None:
+        only_in_memory = {
+            "encoder": encoder,
+            "pred_probs": pred_probs,
+            "knn_graph": knn_graph,
+            "test": test,
+            "audited": audited,
+            "audited_at_random": audited_at_random,
+            "recalibrate": recalibrate,
+            "image_issues": image_issues,
+            "annotator": annotator,
+            "annotators": annotators,
+            "samples": samples,
+        }
+        for name, value in only_in_memory.items():
+            if value is not None:
+                raise must_be(name, "left out where an audit runs in blocks", type(value).__name__)
+        from laplaceconfidence.auditing.block_audit import audit_in_blocks
+
+        with logging_stages(verbose):
+            in_blocks: Any = audit_in_blocks(
+                dataset,
+                options,
+                estimator=estimator,
+                settings=settings,
+                rule=FlagRule(threshold, target_precision),
+                random_state=random_state,
+                memory=memory,
+                client=client,
+                work=work,
+            )
+            # Type checkers are told of the usual result only: the other one is asked for by name.
+            return in_blocks  # type: ignore[no-any-return]
     with logging_stages(verbose):
         inputs = audit_inputs(dataset, test, options)
         if encoder is not None or (pred_probs is None and knn_graph is None):
@@ -218,8 +282,8 @@ def find_label_issues(
 
     Parameters
     ----------
-    labels : array-like of shape (n,)
-        Labels of any kind.
+    labels : array-like of shape (n,) or (n, A), or AnnotatorLabels
+        Labels of any kind; with several columns, those of several annotators.
     features : array-like of shape (n, d), optional
         Feature vectors.
     knn_graph : sparse matrix of shape (n, n), optional
@@ -306,6 +370,10 @@ def _fit_and_rank(
             support = _support(estimator, audited or {})
             alternatives = best_alternatives(distributions, dataset.labels, support)
             columns = {**more.columns, **_group_columns(dataset, scores, own.get("random_state"))}
+            annotation = None
+            if isinstance(estimator, VoteConfidence):
+                tables = AnnotationTables(dataset, estimator, predicted, rule)
+                columns, annotation = {**tables.columns(), **columns}, tables.result()
             table = ranked_table(
                 dataset, distributions, scores, predicted, alternatives, flagged, columns, in_data
             )
@@ -326,6 +394,7 @@ def _fit_and_rank(
         timings=timer.seconds,
         versions=installed_versions(),
         row_order=more.order,
+        annotation=annotation,
     )
 
 
@@ -352,7 +421,7 @@ def _classes_by_column(labels: Any, pred_probs: Any, missing_label: object) -> A
 def _support(estimator: ConfidenceEstimator, audited: Collection[int]) -> FloatArray | None:
     """Probabilities of the given labels by the other evidence, where the noise is not identified.
 
-    The distributions then are those of the optimistic reading, in which nearly every given label is right.
+    The distributions then are between two readings, of which one takes nearly every given label as right.
     """
     support = label_support(estimator)
     if support is None or fit_diagnostics(estimator).identified is not False:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.auditing.annotation import AnnotationResult
 from laplaceconfidence.auditing.corrections import Corrections, correct
 from laplaceconfidence.auditing.diagnostics import fit_diagnostics, reachable_precision
 from laplaceconfidence.auditing.explain import Explanation, explain
 from laplaceconfidence.auditing.row_order import RowOrder
-from laplaceconfidence.auditing.statement import AuditStatement, rows_to_look_at
+from laplaceconfidence.auditing.statement import MAJORITY_LABEL, AuditStatement, rows_to_look_at
 from laplaceconfidence.auditing.summary import (
     confusion_counts,
     labels_by_row,
@@ -53,6 +54,10 @@ class AuditResult:
         ``leakage_score``, ``is_leaked``, ``leaked_from`` (id of the test sample) and ``leaked_from_row``. For
         all of these scores, lower is worse, and samples below 0.5 are flagged.
 
+        With several annotators, where the given label is the most frequent one and the predicted label is the
+        consensus: ``n_labels``, ``n_agreeing`` (labels that are the consensus), ``annotator_labels`` (who
+        said what), ``ask_annotator`` and ``ask_gain`` (whom to ask next, and the expected gain in nats).
+
         With verified labels, which take the place of the given ones: ``label_in_data``, the given ones.
     noise_rate : float
         Expected share of wrong labels: as the estimator reports it, or else 1 - the mean score of the given
@@ -84,6 +89,8 @@ class AuditResult:
         noise is not identified.
     row_order : RowOrder, optional
         Whether the rows are in random order, where that could be tested.
+    annotation : AnnotationResult, optional
+        Every single label and every annotator, where several annotators gave the labels.
     """
 
     table: pd.DataFrame
@@ -100,6 +107,7 @@ class AuditResult:
     source: dict[str, Any] = field(default_factory=dict)
     support: FloatArray | None = None
     row_order: RowOrder | None = None
+    annotation: AnnotationResult | None = None
 
     def __repr__(self) -> str:
         return f"AuditResult({self.statement.short}, by {self.estimator_name})"
@@ -136,6 +144,7 @@ class AuditResult:
             expected_precision=float(1 - flagged.mean())
             if len(flagged) and diagnostics.noise_rate is not None
             else None,
+            unit="label" if self.annotation is None else MAJORITY_LABEL,
             reachable_precision=reachable_precision(self.estimator) if has_none else None,
         )
 

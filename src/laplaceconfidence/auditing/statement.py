@@ -16,6 +16,9 @@ LISTED_WITHOUT_ESTIMATE = 100
 VERIFIED_LABELS = 100
 """Labels drawn at random that are recommended to be verified where the noise is not identified."""
 
+MAJORITY_LABEL = "majority label"
+"""What the given label of a sample is called where several annotators labeled it."""
+
 _STANDARD_ERRORS = 1.96  # of a 95% confidence interval
 
 
@@ -43,6 +46,8 @@ class AuditStatement:
         Share of the flagged labels that is expected to be wrong, where the scores are probabilities.
     reachable_precision : float, optional
         The largest target precision for which any label would have been flagged, where none was.
+    unit : str, default="label"
+        What the given label of a sample is called.
     """
 
     n_labeled: int
@@ -54,6 +59,7 @@ class AuditStatement:
     rule: FlagRule = field(default_factory=FlagRule)
     expected_precision: float | None = None
     reachable_precision: float | None = None
+    unit: str = "label"
 
     @property
     def is_unidentified(self) -> bool:
@@ -85,7 +91,7 @@ class AuditStatement:
     @property
     def headline(self) -> str:
         """str: one sentence: the estimate, and not the number of flags."""
-        labels = counted(self.n_labeled, "label")
+        labels = counted(self.n_labeled, self.unit)
         if self.is_unidentified:
             assert self.bracket is not None
             low, high = self.bracket
@@ -100,7 +106,7 @@ class AuditStatement:
             sentence = f"{n} of {labels}{share} {verb} flagged; how many are wrong was not estimated."
         elif self.n_expected < 0.5:
             most = f" (at most {percent(self.bracket[1])})" if self.bracket else ""
-            sentence = f"No wrong label is expected among {labels}{most}."
+            sentence = f"No wrong {self.unit} is expected among {labels}{most}."
         else:
             verb = "is" if round(self.n_expected) == 1 else "are"
             sentence = (
@@ -158,6 +164,34 @@ class AuditStatement:
         order = "the flagged ones, then by rank" if 0 < self.n_flagged < self.n_listed else "by rank"
         more = f" (of up to {self.n_at_most:,})" if self.n_at_most > self.n_listed else ""
         return f"{counted(self.n_listed, 'label')}{more}, {order}"
+
+    def error_of_sample(self, n: int) -> str:
+        """Say how well a verified random sample tells the share of wrong labels, and what is known now.
+
+        Parameters
+        ----------
+        n : int
+            Labels in the sample.
+
+        Returns
+        -------
+        str
+        """
+        rate = min(self.bracket[1] if self.bracket is not None else self.noise_rate or 0.1, 0.5)
+        error = 100 * _STANDARD_ERRORS * sqrt(rate * (1 - rate) / n)
+        sample = (
+            f"Those drawn at random tell the share of wrong labels to within {error:.0f} percentage points"
+        )
+        if self.is_unidentified:
+            assert self.bracket is not None
+            low, high = self.bracket
+            return f"{sample}; without them it is between {_lowest(low)} and {percent(high)}."
+        known = (
+            "it is not estimated"
+            if self.noise_rate is None
+            else f"the audit estimates {percent(self.noise_rate)}"
+        )
+        return f"{sample}, whatever the noise is like; without them {known}."
 
     @property
     def verifying(self) -> str | None:

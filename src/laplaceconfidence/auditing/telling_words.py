@@ -72,7 +72,8 @@ class TellingWords:
         Returns
         -------
         list of str
-            The clearest first.
+            Those that at least speak most for it first: by the lower end of their difference in log odds,
+            which is small for frequent words and for those that were hardly ever seen.
         """
         columns = np.sort(self._words[row].indices)
         if for_class in (MISSING, against) or len(columns) == 0:
@@ -82,9 +83,9 @@ class TellingWords:
         if against == MISSING:
             others, n_others = others - with_word, n_others - size
         log_odds = _log_odds(with_word, size) - _log_odds(others, n_others)
-        clearness = log_odds / np.sqrt(1 / (with_word + _PRIOR) + 1 / (others + _PRIOR))
-        best = np.argsort(-clearness, kind="stable")[:MOST_WORDS]
-        return [str(self._names[columns[at]]) for at in best if clearness[at] >= CLEAR]
+        at_least = log_odds - CLEAR * np.sqrt(1 / (with_word + _PRIOR) + 1 / (others + _PRIOR))
+        best = np.argsort(-at_least, kind="stable")[:MOST_WORDS]
+        return [str(self._names[columns[at]]) for at in best if at_least[at] >= 0]
 
     def _of_class(self, row: int, code: int, columns: IntArray) -> tuple[IntArray, int]:
         """The number of texts of a class with each word and in all, without the text itself."""

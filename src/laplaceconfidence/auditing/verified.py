@@ -1,4 +1,4 @@
-"""Labels that a person has verified: drawing samples to verify, and using verified labels in a fit."""
+"""Labels that a person has verified, in a fit."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.auditing.fit_request import FitRequest
+from laplaceconfidence.data.annotator_labels import AnnotatorLabels
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.validation import check_integer, must_be
@@ -39,36 +40,6 @@ def labeled_rows_at_random(
     return np.random.default_rng(len(labels) if seed is None else seed).permutation(rows)
 
 
-def draw_for_review(labels: IntArray, n: int, *, seed: int, verified: Collection[int] = ()) -> IntArray:
-    """Draw labeled rows uniformly at random, flagged or not.
-
-    Parameters
-    ----------
-    labels : ndarray of int of shape (n,)
-        Codes of the labels.
-    n : int
-        How many to draw.
-    seed : int
-        Seed of the draw.
-    verified : collection of int, default=()
-        Rows that are verified already and are left out.
-
-    Returns
-    -------
-    ndarray of int of shape (n,)
-
-    Raises
-    ------
-    InvalidInputError
-        If fewer than ``n`` labels are left.
-    """
-    check_integer(n, "sample_for_review", minimum=1)
-    order = labeled_rows_at_random(labels, seed=seed, leave_out=verified)
-    if n > len(order):
-        raise must_be("sample_for_review", f"at most the {len(order)} labels that nobody has verified yet", n)
-    return order[:n]
-
-
 def with_verified(dataset: NoisyDataset, audited: Mapping[int, Any]) -> NoisyDataset:
     """Replace given labels with verified ones.
 
@@ -90,7 +61,11 @@ def with_verified(dataset: NoisyDataset, audited: Mapping[int, Any]) -> NoisyDat
         if label is not None and label not in code_of:
             raise must_be("audited", f"labels among the {len(code_of)} classes of the data", label)
         codes[row] = MISSING if label is None else code_of[label]
-    return dataset.with_labels(codes)
+    verified = dataset.with_labels(codes)
+    without_class = [row for row, label in audited.items() if label is None]
+    if dataset.annotations is None or not without_class:
+        return verified
+    return replace(verified, annotations=dataset.annotations.without_samples(without_class))
 
 
 def learns_from_verified(estimator: Any) -> bool:
@@ -134,17 +109,19 @@ def request_with_verified(
     -------
     FitRequest
     """
-    verified = with_verified(dataset, audited).label_values()
+    verified = with_verified(dataset, audited)
     if not learns_from_verified(request.estimator):
-        return replace(request, y=verified)
-    y = request.y.astype(object)
+        return replace(request, y=verified.label_values())
+    y = request.y if verified.annotations is None else verified.annotations
     without_class = [row for row, label in audited.items() if label is None]
-    y[without_class] = None
+    if without_class and not isinstance(y, AnnotatorLabels):
+        y = y.astype(object)
+        y[without_class] = None
     certain = {int(row): label for row, label in audited.items() if label is not None}
     arguments: dict[str, Any] = {**request.fit_arguments, "audited": certain}
     if at_random is not None:
         arguments["audited_at_random"] = at_random
-    return replace(request, y=y if without_class else request.y, fit_arguments=arguments)
+    return replace(request, y=y, fit_arguments=arguments)
 
 
 def make_certain(

@@ -20,6 +20,7 @@ from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import must_be
 
 ID, GIVEN_LABEL, VERIFIED_LABEL = "id", "given_label", "verified_label"
+CHOSEN, AT_RANDOM, UNCERTAIN = "chosen", "at random", "uncertain"  # how a sample got into the table
 
 _WHOLE_DECIMAL = re.compile(r"(-?\d+)\.0*")  # as programs write integers in a column with gaps
 
@@ -41,6 +42,9 @@ class VerifiedTable:
     relabeled : tuple of str, default=()
         Ids of samples whose label in the data is neither the one that was looked at nor the verified one;
         their verified labels are left out.
+    at_random : frozenset of str
+        Ids in ``labels`` of samples that were drawn at random: all but those that the column 'chosen' says
+        were chosen because they are uncertain.
     """
 
     labels: dict[str, Any]
@@ -48,10 +52,11 @@ class VerifiedTable:
     n_empty: int = 0
     unknown: tuple[str, ...] = ()
     relabeled: tuple[str, ...] = ()
+    at_random: frozenset[str] = frozenset()
 
 
 def read_verified(path: Path, dataset: NoisyDataset) -> VerifiedTable:
-    """Read the columns 'id' and 'verified_label' of a table, with 'given_label' and 'path' where it has them.
+    """Read the columns 'id' and 'verified_label' of a table; also 'given_label', 'path' and 'chosen', if any.
 
     Parameters
     ----------
@@ -77,15 +82,20 @@ def read_verified(path: Path, dataset: NoisyDataset) -> VerifiedTable:
             names = Names(table.column_names, "columns", table.origin)
             raise must_be("audited", rule, f"{path} without {lost[0]!r}", names.listed())
         ids, written = (table.texts(name) for name in (ID, VERIFIED_LABEL))
-        given, paths = (
+        given, paths, chosen = (
             table.texts(name) if name in table.column_names else [None] * len(ids)
-            for name in (GIVEN_LABEL, "path")
+            for name in (GIVEN_LABEL, "path", CHOSEN)
         )
     if not any(text and text.strip() for text in written):
         found = f"{path}, empty in all of its {len(ids)} rows"
         advice = "Fill in the right label of every sample, the given one where it is right."
         raise must_be("audited", f"a table with labels in the column {VERIFIED_LABEL!r}", found, advice)
-    return _matched(ids, written, given, paths, dataset, path, "audited")
+    matched = _matched(ids, written, given, paths, dataset, path, "audited")
+    uncertain = {
+        id for id, how in zip(ids, chosen, strict=True) if how is not None and how.strip() == UNCERTAIN
+    }
+    now = dict(zip(matched.ids_before, matched.labels, strict=True))
+    return replace(matched, at_random=frozenset(id for before, id in now.items() if before not in uncertain))
 
 
 def read_label_studio(path: Path, dataset: NoisyDataset) -> VerifiedTable:

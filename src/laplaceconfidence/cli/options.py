@@ -12,7 +12,8 @@ import typer
 
 DATA, EVIDENCE, METHOD, RESULT = "Data", "Other evidence", "Method", "Results"
 SETTINGS, MACHINE, RUN = "Settings", "Hardware", "Run folder"
-IMAGES, TEST_DATA = "Images without features", "Test data"
+IMAGES, TEST_DATA, ANNOTATORS = "Images without features", "Test data", "Several annotators"
+LARGE = "More data than fits in memory"
 
 FEATURE_ESTIMATORS = ("noise-aware", "laplace", "knn-vote", "refined-cross-entropy", "largest-component")
 PROBABILITY_ESTIMATORS = ("normalized-margin", "self-confidence", "gaussian-mixture", "beta-mixture")
@@ -169,10 +170,11 @@ Encoders = Annotated[
     list[str] | None,
     word(
         DATA,
-        "How texts or images become features: tfidf (the default for texts), hf:NAME, "
+        "How texts or images become features: tfidf (the default for texts), patches (of images), hf:NAME, "
         "sentence-transformers:NAME, timm:NAME, torchvision:NAME or open_clip:NAME with the name of a "
         "pretrained model or its folder, a path to an .onnx file, or your own function as "
-        "package.module:function.",
+        "package.module:function. An audit takes several, and --features besides: each is a view of its own, "
+        "and held-out labels tell how much it counts.",
         "--encoder",
         metavar="NAME",
     ),
@@ -194,6 +196,33 @@ NoCache = Annotated[
         "Encode texts and images again, and keep no features. Otherwise features of the same samples, "
         "encoder, settings and versions are found again; laplaceconfidence cache shows and removes them.",
         "--no-cache",
+    ),
+]
+Annotator = Annotated[
+    str | None,
+    word(
+        ANNOTATORS,
+        "Column that says who gave the label of a row, where a table has one row per label. --id names the "
+        "column of the samples.",
+        metavar="NAME",
+    ),
+]
+AnnotatorColumns = Annotated[
+    str | None,
+    word(
+        ANNOTATORS,
+        "Columns of labels, one per annotator, where a table has one row per sample: names with commas "
+        "between them, or a pattern such as 'ann_*'.",
+        metavar="NAMES",
+    ),
+]
+SamplesTable = Annotated[
+    str | None,
+    word(
+        ANNOTATORS,
+        "With --annotator: another table with one row per sample, which has the texts, paths or features. "
+        "Samples without a label may be in it. Otherwise these are read from the first row of every sample.",
+        metavar="FILE",
     ),
 ]
 TrueLabel = Annotated[

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from laplaceconfidence.cli.console import notices
 from laplaceconfidence.stages import observing
@@ -26,6 +34,13 @@ WORDS = {  # descriptions of stages by name
     "confidence": "Estimating confidence",
     "ranking": "Ranking labels",
     "writing": "Writing the results",
+    "principal axes": "Finding principal axes",
+    "lists": "Assigning samples to lists",
+    "shards": "Sorting samples into blocks",
+    "recall": "Measuring the recall",
+    "edges": "Sorting neighbors",
+    "results": "Reading the results",
+    "tables": "Writing tables",
 }
 UNSEEN = {"total", "learning features"}  # stages that only contain others
 
@@ -70,6 +85,7 @@ def showing_progress() -> Iterator[None]:
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
         console=console,
         transient=True,
     )

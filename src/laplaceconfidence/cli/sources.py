@@ -1,28 +1,20 @@
-"""Sources as commands use them: their names in folders and records, and features for images without any."""
+"""Sources as commands use them: their names in folders and records, and the encoders of their samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from laplaceconfidence.auditing.diagnostics import installed_versions
-from laplaceconfidence.cli.errors import check_torch
+from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import BadImage, decode_images, has_image_files
 from laplaceconfidence.data.readers import decodes_images
 from laplaceconfidence.encoders.cache import FeatureCache
-from laplaceconfidence.encoders.encoding import default_encoder, encode_dataset
+from laplaceconfidence.encoders.encoding import default_encoder, encode_dataset, encode_views
 from laplaceconfidence.encoders.protocol import Encoder
-from laplaceconfidence.records.learned_features import (
-    LEARNED_BY,
-    data_digest,
-    described_features,
-    earlier_features,
-)
-from laplaceconfidence.threads import available_cores
+from laplaceconfidence.records.learned_features import LEARNED_BY
 from laplaceconfidence.validation import must_be
 from laplaceconfidence.wording import counted
 
@@ -73,13 +65,14 @@ class EncoderRequest:
         """Whether an encoder was named."""
         return bool(self.names)
 
-    def check(self, read_options: Mapping[str, Any]) -> None:
-        """Raise for options that do not go together."""
+    def refuse_several_views(self, read_options: Mapping[str, Any]) -> None:
+        """Raise where more than one set of features is asked for, of which a network takes one."""
         if len(self.names) > 1:
-            raise must_be("encoder", "given once, as samples are compared by one set of features", self.names)
+            rule = "given once, as a network is trained on one set of features; audits take several"
+            raise must_be("encoder", rule, self.names)
         if self.is_given and "features" in read_options:
-            rule = "left out where --features are given, as samples are compared by one of them"
-            raise must_be("encoder", rule, self.names[0])
+            rule = "left out where --features are given, as a network is trained on one of them"
+            raise must_be("encoder", rule, self.names[0], "Audits take both.")
 
     def refuse_network_options(self) -> None:
         """Raise for options about the network that would learn the features of images."""
@@ -87,16 +80,16 @@ class EncoderRequest:
             if (value := getattr(self.image_options, name)) is not None:
                 raise must_be(name, "left out where an encoder makes the features", value)
 
-    def make(self, dataset: NoisyDataset) -> Encoder:
-        """The encoder; the default one for the data where none was named."""
-        from laplaceconfidence.encoders.registry import TFIDF, make_encoder, parse_settings
+    def make(self, dataset: NoisyDataset) -> list[Encoder]:
+        """The encoders; the default one for the data where none was named."""
+        from laplaceconfidence.encoders.registry import TFIDF, make_encoders, parse_settings
 
-        if dataset.columns is not None:
+        if dataset.columns is not None and not self.names:
             for setting in self.settings:
                 raise must_be("encoder_set", "left out where columns of a table are the features", setting)
-            return default_encoder(dataset, n_jobs=self.n_jobs)
-        return make_encoder(
-            self.names[0] if self.names else TFIDF,
+            return [default_encoder(dataset, n_jobs=self.n_jobs)]
+        return make_encoders(
+            self.names or (TFIDF,),
             parse_settings(self.settings),
             device=self.image_options.device,
             n_jobs=self.n_jobs,
@@ -111,6 +104,7 @@ class ImageFeatures:
     described: dict[str, Any] = field(default_factory=dict)  # for the record of the run
     skipped: list[BadImage] = field(default_factory=list)
     reused_from: Path | None = None  # the audit that learned them before
+    learned: FloatArray | None = None  # what the network learned
 
     @property
     def recorded(self) -> dict[str, Any]:
@@ -129,14 +123,23 @@ def with_image_size(
     return {**read_options, "image_size": image_size}, None
 
 
-def features_line(dataset: NoisyDataset, *, are_compared: bool = True) -> str | None:
+def features_line(
+    dataset: NoisyDataset, *, are_compared: bool = True, weights: Mapping[str, float] | None = None
+) -> str | None:
     """The sentence about the columns that were used as features; ``None`` where they are not from a table.
 
-    ``are_compared`` is whether samples are compared by them, and not only a network trained on them.
+    ``are_compared`` is whether samples are compared by them, and not only a network trained on them;
+    ``weights`` are the shares of the views in the estimate, if there are several.
     """
     if dataset.encoding is not None:
-        found = ", found in the cache" if dataset.encoding.get("from_cache") else ""
-        return f"Features: {dataset.encoding['summary']}{found}."
+        views = dataset.encoding.get("views", {})
+        if not views:
+            return f"Features: {_encoded(dataset.encoding)}."
+        lines = [f"Features: {len(views)} views, weighted by how well they predict held-out labels:"]
+        for name, view in views.items():
+            share = f" ({weights[name]:.0%} of the weight)" if weights and name in weights else ""
+            lines.append(f"  {name}{share}: {_encoded(view)}")
+        return "\n".join(lines)
     names = dataset.feature_columns
     if names is None:
         return None
@@ -146,75 +149,46 @@ def features_line(dataset: NoisyDataset, *, are_compared: bool = True) -> str | 
     return f"Features: {counted(len(names), 'column')} ({', '.join(listed)}){standardized}."
 
 
+def _encoded(encoding: Mapping[str, Any]) -> str:
+    return f"{encoding['summary']}{', found in the cache' if encoding.get('from_cache') else ''}"
+
+
 def needs_learned_features(dataset: NoisyDataset) -> bool:
     """Whether the data set has images but no features."""
     return dataset.features is None and (dataset.images is not None or has_image_files(dataset))
 
 
 def encoded_features(
-    dataset: NoisyDataset, test: NoisyDataset | None, wanted: EncoderRequest, *, keep_fitted: bool = False
+    dataset: NoisyDataset,
+    test: NoisyDataset | None,
+    wanted: EncoderRequest,
+    *,
+    keep_fitted: bool = False,
+    keep_features: bool = False,
 ) -> tuple[ImageFeatures, NoisyDataset | None]:
-    """Encode the texts, images or columns of the data and of the test data."""
-    encoder = wanted.make(dataset)
+    """Encode the texts, images or columns of the data and of the test data.
+
+    ``keep_fitted`` is whether the encoder is needed afterwards, ``keep_features`` whether the features that
+    the data has are a view besides those of the encoders.
+    """
+    encoders = wanted.make(dataset)
     skipped: list[BadImage] = []
     if wanted.image_options.skip_bad:
         if not has_image_files(dataset):
             raise must_be("skip_bad", "left out unless image files are encoded", True)
         # Decoded to find those that cannot be; the encoder decodes the others at the size it needs.
         dataset, skipped = decode_images(dataset, 8, skip_bad=True, n_workers=wanted.n_jobs, keep_up_to=0)
-    dataset, test = encode_dataset(dataset, encoder, test=test, cache=wanted.cache, keep_fitted=keep_fitted)
-    return ImageFeatures(dataset, skipped=skipped), test
-
-
-def learn_features(
-    dataset: NoisyDataset,
-    options: ImageOptions,
-    *,
-    seed: int,
-    n_jobs: int | None,
-    earlier: Iterable[Path] = (),
-) -> ImageFeatures:
-    """Decode the images, train a network briefly on the given labels and take its features.
-
-    ``earlier`` are folders of audits: features that one of them learned from the same data with the same
-    settings are used again.
-    """
-    check_torch("An audit of images without features")
-    from laplaceconfidence.training.warm_up_features import WarmUp
-
-    skipped: list[BadImage] = []
-    if has_image_files(dataset):
-        dataset, skipped = decode_images(
-            dataset, options.image_size, skip_bad=bool(options.skip_bad), n_workers=n_jobs
+    if len(encoders) == 1 and not keep_features:
+        dataset, test = encode_dataset(
+            dataset, encoders[0], test=test, cache=wanted.cache, keep_fitted=keep_fitted
         )
     else:
-        ImageOptions(image_size=options.image_size, skip_bad=options.skip_bad).refuse()
-    for_network = {name: getattr(options, name) for name in ("network", "epochs", "device")}
-    warm_up = WarmUp(
-        **{name: value for name, value in for_network.items() if value is not None},
-        random_state=seed,
-        image_size=options.image_size,
-        n_workers=available_cores() if has_image_files(dataset) else 0,
-        n_jobs=n_jobs,
-    )
-    learned_by = {
-        "network": warm_up.network,
-        "epochs": warm_up.epochs,
-        "batch_size": warm_up.batch_size,
-        "learning_rate": warm_up.learning_rate,
-        "random_state": seed,
-        "image_size": options.image_size,
-        "skipped_images": [image.path for image in skipped],
-        "data_digest": data_digest(dataset),
-        "versions": {
-            "laplaceconfidence": installed_versions()["laplaceconfidence"],
-            "torch": version("torch"),
-        },
-    }
-    # The name of a network of the user's own says nothing about its code, which may have changed.
-    known = None if ":" in str(warm_up.network) else earlier_features(earlier, learned_by)
-    found, folder = (warm_up.features(dataset), None) if known is None else known
-    with_features = dataset.with_features(found)
-    assert with_features.features is not None
-    described = described_features(learned_by, with_features.features)
-    return ImageFeatures(with_features, described, skipped, folder)
+        dataset, test = encode_views(
+            dataset,
+            encoders,
+            keep_features=keep_features,
+            test=test,
+            n_jobs=wanted.n_jobs,
+            cache=wanted.cache,
+        )
+    return ImageFeatures(dataset, skipped=skipped), test

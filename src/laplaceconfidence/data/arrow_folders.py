@@ -1,4 +1,4 @@
-"""Readers of folders of Arrow tables: Parquet files, and what ``save_to_disk`` of Hugging Face writes.
+"""Reader of the folders that ``save_to_disk`` of Hugging Face writes.
 
 data-00000-of-00001.arrow    the rows; the schema names classes and columns of images
 state.json                   which of the files belong to the data set
@@ -7,8 +7,6 @@ dataset_dict.json            in the folder above, where there are several splits
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +14,12 @@ from laplaceconfidence.data.arrow_reader import (
     arrow_options,
     chosen_split,
     dataset_of_arrow,
-    open_parquet,
 )
 from laplaceconfidence.data.arrow_table import ArrowTable
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.json_files import load_json
 from laplaceconfidence.data.read_options import ReadOptions
-from laplaceconfidence.data.source_paths import in_order, listed_file
+from laplaceconfidence.data.source_paths import listed_file
 from laplaceconfidence.exceptions import DataFormatError
 from laplaceconfidence.validation import must_be
 
@@ -32,71 +29,7 @@ if TYPE_CHECKING:
 SPLITS_FILE = "dataset_dict.json"
 STATE_FILE = "state.json"
 
-_SHARD = re.compile(r"(.+)-\d+-of-\d+")  # how the files of a split are named, without the suffix
 _END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
-
-
-def parquet_files(folder: Path) -> list[Path]:
-    """Return the Parquet files in a folder, or in its subfolder ``data``, by name.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-
-    Returns
-    -------
-    list of Path
-        Numbers in names are in numeric order.
-    """
-    for place in (folder, folder / "data"):
-        found = [path for path in place.glob("*.parquet") if path.is_file() and path.name[0] not in "._"]
-        if found:
-            return in_order(found)
-    return []
-
-
-def read_parquet_folder(folder: Path, options: ReadOptions) -> NoisyDataset:
-    """Read a folder of Parquet files as one table.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-    options : ReadOptions
-        Options of ``read_dataset``. ``split`` selects files by name (``train-00000-of-00002.parquet``).
-
-    Returns
-    -------
-    NoisyDataset
-    """
-    with open_parquet(chosen_parquet_files(folder, options.split), str(folder)) as table:
-        options.allow_only("a folder of Parquet files", "split", *arrow_options(table))
-        return dataset_of_arrow(table, options)
-
-
-def chosen_parquet_files(folder: Path, split: str | None) -> list[Path]:
-    """Return the Parquet files of a folder that belong to a split.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-    split : str or None
-        The split; ``None`` is allowed where the names of the files do not name several.
-
-    Returns
-    -------
-    list of Path
-    """
-    files = parquet_files(folder)
-    by_split: defaultdict[str | None, list[Path]] = defaultdict(list)
-    for path in files:
-        named = _SHARD.fullmatch(path.stem)
-        by_split[named[1] if named else None].append(path)
-    if split is None and (len(by_split) == 1 or None in by_split):
-        return files
-    return by_split[chosen_split([name for name in by_split if name is not None], split)]
 
 
 def is_huggingface_folder(folder: Path) -> bool:

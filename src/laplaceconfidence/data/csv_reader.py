@@ -6,6 +6,8 @@ import csv
 import gzip
 import warnings
 import zlib
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from laplaceconfidence.csv_files import unguarded, unguarded_cells
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.frame_reader import FrameTable, refuse_repeated_columns
 from laplaceconfidence.data.label_files import GAPS_AMONG_NUMBERS, parse_labels
-from laplaceconfidence.data.read_options import USUAL_NAMES, ReadOptions
+from laplaceconfidence.data.read_options import USUAL_NAMES, ReadOptions, names_column
 from laplaceconfidence.data.tables import TABLE_OPTIONS, dataset_of_table
 from laplaceconfidence.exceptions import DataFormatError, LaplaceConfidenceWarning
 
@@ -36,24 +38,63 @@ def read_csv(path: Path, options: ReadOptions) -> NoisyDataset:
     NoisyDataset
     """
     options.allow_only("a CSV file", *TABLE_OPTIONS)
-    return dataset_of_table(open_csv(path, options), options)
+    return dataset_of_table(open_csv([path], options, str(path)), options)
 
 
-def open_csv(path: Path, options: ReadOptions) -> CsvTable:
-    """Open a .csv or .tsv file as a table.
+def open_csv(paths: Sequence[Path], options: ReadOptions, origin: str) -> CsvTable:
+    """Open .csv or .tsv files with the same columns as one table.
 
     Parameters
     ----------
-    path : Path
-        The file.
+    paths : sequence of Path
+        The files, in one folder and in the order of their rows.
     options : ReadOptions
         Names the columns that are read as text, without conversion.
+    origin : str
+        Name of the table in error messages.
 
     Returns
     -------
     CsvTable
     """
-    return CsvTable(_frame(path, options), str(path), path.absolute().parent)
+    import pandas as pd
+
+    is_text = partial(_is_read_as_text, options=options)
+    frames = [_frame(path, is_text) for path in paths]
+    columns = list(frames[0].columns)
+    for path, frame in zip(paths, frames, strict=True):
+        if list(frame.columns) != columns:
+            raise other_columns(path, paths[0], columns, list(frame.columns))
+    # Numbers in one file and texts in another are texts in both, as they are in one file.
+    kinds = {name: {_cell_kind(frame[name]) for frame in frames} - {None} for name in columns}
+    if mixed := {name for name, found in kinds.items() if len(found) > 1}:
+        frames = [_frame(path, lambda name: name in mixed or is_text(name)) for path in paths]
+    whole = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+    return CsvTable(whole, origin, paths[0].absolute().parent)
+
+
+def other_columns(path: Path, first: Path, expected: list[str], found: list[str]) -> DataFormatError:
+    """Make the error for a part of a table that has other columns than the first part.
+
+    Parameters
+    ----------
+    path, first : Path
+        The part, and the first part.
+    expected, found : list of str
+        Columns of the first part and of this one.
+
+    Returns
+    -------
+    DataFormatError
+    """
+    lost = [name for name in expected if name not in found]
+    new = [name for name in found if name not in expected]
+    parts = [f"it lacks {_few(lost)}"] * bool(lost) + [f"it also has {_few(new)}"] * bool(new)
+    return DataFormatError(
+        f"{path} has other columns than {first.name} ({' and '.join(parts) or 'they are in another order'}): "
+        "the files of a folder are read as the parts of one table. Correct it, move it away, or give the "
+        "path of one file."
+    )
 
 
 class CsvTable(FrameTable):
@@ -66,7 +107,19 @@ class CsvTable(FrameTable):
         return [text or None for text in super().texts(column)]
 
 
-def _frame(path: Path, options: ReadOptions) -> pd.DataFrame:
+def _cell_kind(cells: pd.Series) -> str | None:
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    if cells.isna().all():
+        return None
+    return "number" if is_numeric_dtype(cells.dtype) and not is_bool_dtype(cells.dtype) else str(cells.dtype)
+
+
+def _few(names: list[str], most: int = 3) -> str:
+    return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
+
+
+def _frame(path: Path, is_text: Callable[[str], bool]) -> pd.DataFrame:
     import pandas as pd
 
     layout: dict[str, Any] = {
@@ -81,7 +134,7 @@ def _frame(path: Path, options: ReadOptions) -> pd.DataFrame:
             warnings.simplefilter("error", pd.errors.ParserWarning)
             heading = pd.read_csv(path, header=None, nrows=1, dtype=str, **layout)
             names = [name for name in heading.iloc[0].tolist() if name]
-            text_columns = [name for name in names if unguarded(name) in _text_column_names(options)]
+            text_columns = [name for name in names if is_text(unguarded(name))]
             gaps = {name: ["", *GAPS_AMONG_NUMBERS] for name in names if name not in text_columns}
             frame: pd.DataFrame = pd.read_csv(
                 path, dtype=dict.fromkeys(text_columns, str), na_values=gaps, low_memory=False, **layout
@@ -117,10 +170,10 @@ def _warn_of_short_rows(path: Path, separator: str) -> None:
         )
 
 
-def _text_column_names(options: ReadOptions) -> set[str | None]:
-    """Names of the columns to read as text, without conversion: '007' is an id, 'None' may be a class."""
+def _is_read_as_text(name: str, options: ReadOptions) -> bool:
+    """Whether a column is read without conversion: '007' is an id, 'None' may be a class."""
     wanted: set[str | None] = set()
-    for parameter in ("label", "id", "text", "path", "true_label"):
+    for parameter in ("label", "id", "text", "path", "true_label", "annotator"):
         requested = getattr(options, parameter)
         wanted.update(USUAL_NAMES[parameter] if requested is None else (requested,))
-    return wanted
+    return name in wanted or (options.annotators is not None and names_column(options.annotators, name))

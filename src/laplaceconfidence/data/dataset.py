@@ -10,12 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import ByteImages, FloatArray, IntArray, StrArray, to_numpy
+from laplaceconfidence.data.annotator_labels import AnnotatorLabels
 from laplaceconfidence.data.identity import ContentIds
 from laplaceconfidence.data.label_notes import warn_about_placeholders, warn_about_similar_names
 from laplaceconfidence.data.labels import MISSING, EncodedLabels, distinct_labels, encode_labels
 from laplaceconfidence.data.mixed_columns import MixedColumns
 from laplaceconfidence.exceptions import InvalidInputError
-from laplaceconfidence.validation import check_features, check_same_length, must_be
+from laplaceconfidence.validation import (
+    check_features,
+    check_finite,
+    check_numeric_matrix,
+    check_same_length,
+    must_be,
+)
 
 SourceKind = Literal["image", "text"]
 IdsFrom = Literal["data", "content", "rows"]
@@ -30,7 +37,8 @@ class NoisyDataset:
     Parameters
     ----------
     labels : ndarray of shape (n,)
-        Codes of the given labels: positions in ``class_names``, -1 where no label was given.
+        Codes of the given labels: positions in ``class_names``, -1 where no label was given. With several
+        annotators, the most frequent label of every sample.
     class_names : tuple of str
         Names of the classes.
     features : ndarray of shape (n, d) or None, default=None
@@ -62,6 +70,11 @@ class NoisyDataset:
         Columns of a table that an encoder turns into features, as they are not all numbers.
     content_ids : ContentIds or None, default=None
         The ids that are derived from the content; set where ``ids`` are not given.
+    annotations : AnnotatorLabels or None, default=None
+        The labels of several annotators; ``from_arrays`` sets them for labels of shape (n, A).
+    views : mapping of str to ndarray of shape (n, d) or None, default=None
+        Several named feature sets of the same samples. The first one is ``features``; in the others, a row of
+        NaN is a sample that is not in the view.
 
     Examples
     --------
@@ -87,9 +100,13 @@ class NoisyDataset:
     encoder: Any = None
     columns: MixedColumns | None = None
     content_ids: ContentIds | None = None
+    annotations: AnnotatorLabels | None = None
+    views: Mapping[str, FloatArray] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.labels)
+        if self.views is not None:
+            self._check_views(n)
         if n == 0:
             raise must_be("labels", "at least one label", "no labels")
         if not self.class_names:
@@ -102,6 +119,8 @@ class NoisyDataset:
         for name in ("features", "images", "ids", "sources", "true_labels", "columns"):
             if (column := getattr(self, name)) is not None:
                 check_same_length(name, len(column), "labels", n)
+        if self.annotations is not None:
+            check_same_length("annotations", self.annotations.n_samples, "labels", n)
         if self.images is not None and (self.images.ndim != 4 or self.images.dtype != np.uint8):
             shape = f"{self.images.dtype} of shape {self.images.shape}"
             raise must_be("images", "uint8 of shape (n, height, width, channels)", shape)
@@ -117,6 +136,22 @@ class NoisyDataset:
             paths = self.sources if self.source_kind == "image" else None
             found = ContentIds.of(n, paths=paths, texts=texts, images=self.images, features=self.features)
             object.__setattr__(self, "content_ids", found)  # the way to set a field of a frozen dataclass
+
+    def _check_views(self, n: int) -> None:
+        assert self.views is not None  # by ``__post_init__``
+        if not self.views or any(not isinstance(name, str) or not name.strip() for name in self.views):
+            raise must_be("views", "at least one feature set, with non-empty names", list(self.views))
+        for name, given in self.views.items():
+            values = check_numeric_matrix(given, f"views[{name!r}]")
+            check_same_length(f"views[{name!r}]", len(values), "labels", n)
+            check_finite(values[~np.isnan(values).all(axis=1)], f"views[{name!r}]")
+        first_name, first = next(iter(self.views.items()))
+        check_finite(first, f"views[{first_name!r}]")  # the first view describes every sample
+        if self.features is None:
+            object.__setattr__(self, "features", first)
+        elif self.features is not first:
+            rule = f"the first of 'views', {first_name!r}, or left out"
+            raise must_be("features", rule, f"another array of shape {self.features.shape}")
 
     @classmethod
     def from_arrays(
@@ -137,8 +172,9 @@ class NoisyDataset:
 
         Parameters
         ----------
-        labels : array-like of shape (n,)
+        labels : array-like of shape (n,) or (n, A), or AnnotatorLabels
             Given labels: strings, booleans or integers. ``None``, NaN and empty strings are missing labels.
+            With a column per annotator, the most frequent label of a sample is its given one.
         features : array-like of shape (n, d) or None, default=None
             Feature vectors.
         classes : array-like of shape (C,) or None, default=None
@@ -173,6 +209,18 @@ class NoisyDataset:
         """
         has_classes = classes is not None or class_names is not None
         names = None if class_names is None else tuple(str(name) for name in to_numpy(class_names).tolist())
+        annotations = AnnotatorLabels.of(
+            labels, missing_label=MISSING if names is not None and missing_label is None else missing_label
+        )
+        if annotations is not None:
+            if len(annotations.labels) == 0:
+                raise must_be("labels", "at least one label that is not missing", "no labels")
+            labels = annotations.votes
+            if not has_classes:  # a class may have labels without being the most frequent one anywhere
+                columns = (("labels", annotations.labels), ("true_labels", true_labels))
+                classes = distinct_labels(
+                    *columns[: 1 + (true_labels is not None)], missing_label=missing_label
+                )
         if names is not None:
             if classes is not None:
                 raise must_be("class_names", "left out where 'classes' is given", names)
@@ -203,6 +251,7 @@ class NoisyDataset:
             source_kind=source_kind,
             true_labels=truth,
             given=given,
+            annotations=annotations,
         )
 
     def __len__(self) -> int:
@@ -275,6 +324,33 @@ class NoisyDataset:
             feature_scaling=None,
             encoding=encoding,
             encoder=encoder,
+            views=None,
+        )
+
+    def with_views(
+        self, views: Mapping[str, FloatArray], encoding: Mapping[str, Any] | None = None
+    ) -> NoisyDataset:
+        """Return the data set with several feature sets in place of its features.
+
+        Parameters
+        ----------
+        views : mapping of str to ndarray of shape (n, d)
+            The feature sets by name; the first one becomes ``features``.
+        encoding : mapping of str to object or None, default=None
+            The encoders that made them, as they describe themselves.
+
+        Returns
+        -------
+        NoisyDataset
+        """
+        return replace(
+            self,
+            features=None,  # the first view
+            views=views,
+            feature_columns=None,
+            feature_scaling=None,
+            encoding=encoding,
+            encoder=None,
         )
 
     def comparable(self, features: FloatArray) -> FloatArray:
@@ -335,16 +411,19 @@ class NoisyDataset:
             return None if column is None else column[rows]
 
         given = self.given
+        views = None if self.views is None else {name: take(values) for name, values in self.views.items()}
         return replace(
             self,
             labels=self.labels[rows],
-            features=take(self.features),
+            features=take(self.features) if views is None else None,  # then it is the first view
+            views=views,
             images=take(self.images),
             ids=take(self.ids),
             content_ids=None if self.content_ids is None else self.content_ids.take(rows),
             sources=take(self.sources),
             true_labels=take(self.true_labels),
             columns=None if self.columns is None else self.columns.take(rows),
+            annotations=None if self.annotations is None else self.annotations.take(rows),
             given=given and EncodedLabels(given.codes[rows], given.class_values, given.given[rows]),
         )
 

@@ -1,10 +1,19 @@
-"""Reader of image classification as FiftyOne exports it (``FiftyOneImageClassificationDataset``).
+"""Readers of image classification as FiftyOne exports it.
+
+As ``FiftyOneImageClassificationDataset``:
 
     data/<name>.jpg    the images
     labels.json        {"classes": ["cat", "dog"], "labels": {"<name>": 0, ...}}
 
 A label is a number, or the name of the class where there is no list of classes, or an object with a ``label``
 of either kind (and a confidence, which is not read), or null.
+
+As ``FiftyOneDataset``, the whole data set with all of its fields:
+
+    data/<name>.jpg    the images
+    samples.json       {"samples": [{"filepath": "data/<name>.jpg",
+                                     "<field>": {"_cls": "Classification", "label": "cat", ...}, ...}, ...]}
+    metadata.json      the types of the fields, which is not read
 """
 
 from __future__ import annotations
@@ -24,13 +33,16 @@ from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.read_options import ReadOptions
 from laplaceconfidence.data.source_paths import listed_file
 from laplaceconfidence.exceptions import DataFormatError
+from laplaceconfidence.validation import must_be
 
 LABELS_FILE = "labels.json"
+SAMPLES_FILE = "samples.json"
 DATA_FOLDER = "data"
+_USUAL_FIELD = "ground_truth"
 
 
 def is_fiftyone(content: Any) -> bool:
-    """Return whether a JSON document is the ``labels.json`` of FiftyOne.
+    """Return whether a JSON document is the ``labels.json`` or the ``samples.json`` of FiftyOne.
 
     Parameters
     ----------
@@ -41,7 +53,9 @@ def is_fiftyone(content: Any) -> bool:
     -------
     bool
     """
-    return isinstance(content, dict) and isinstance(content.get("labels"), dict) and "classes" in content
+    if not isinstance(content, dict):
+        return False
+    return _has_samples(content) or (isinstance(content.get("labels"), dict) and "classes" in content)
 
 
 def is_fiftyone_folder(folder: Path) -> bool:
@@ -56,7 +70,8 @@ def is_fiftyone_folder(folder: Path) -> bool:
     -------
     bool
     """
-    return (folder / LABELS_FILE).is_file() and (folder / DATA_FOLDER).is_dir()
+    has_labels = any((folder / name).is_file() for name in (LABELS_FILE, SAMPLES_FILE))
+    return has_labels and (folder / DATA_FOLDER).is_dir()
 
 
 def read_fiftyone_folder(folder: Path, options: ReadOptions) -> NoisyDataset:
@@ -73,17 +88,18 @@ def read_fiftyone_folder(folder: Path, options: ReadOptions) -> NoisyDataset:
     -------
     NoisyDataset
     """
-    path = folder / LABELS_FILE
+    path = next(path for name in (LABELS_FILE, SAMPLES_FILE) if (path := folder / name).is_file())
     content = load_json(path)
     if not is_fiftyone(content):
         raise DataFormatError(
-            f"{path} must hold 'classes' and 'labels', as FiftyOneImageClassificationDataset does."
+            f"{path} must hold 'classes' and 'labels', as FiftyOneImageClassificationDataset does, or "
+            "'samples' with a 'filepath' each, as FiftyOneDataset does."
         )
     return read_fiftyone(content, path, options)
 
 
 def read_fiftyone(content: dict[str, Any], path: Path, options: ReadOptions) -> NoisyDataset:
-    """Read the content of ``labels.json``; the images are in the folder ``data`` beside it.
+    """Read the content of ``labels.json`` or ``samples.json``; the images are in the folder of the file.
 
     Parameters
     ----------
@@ -92,13 +108,16 @@ def read_fiftyone(content: dict[str, Any], path: Path, options: ReadOptions) -> 
     path : Path
         Its file.
     options : ReadOptions
-        ``features`` has one row per label in the order of the document.
+        ``features`` has one row per label in the order of the document; ``label`` names the field of the
+        labels in ``samples.json``, "ground_truth" or the only one of the type Classification if not set.
 
     Returns
     -------
     NoisyDataset
-        Ids are the names of the images without their suffix, as in the document.
+        Ids are the names of the images as in the document: without their suffix in ``labels.json``.
     """
+    if _has_samples(content):
+        return _read_samples(content["samples"], path, options)
     options.allow_only("a FiftyOne export", "features")
     labels: dict[str, Any] = content["labels"]
     if not labels:
@@ -119,6 +138,52 @@ def read_fiftyone(content: dict[str, Any], path: Path, options: ReadOptions) -> 
         source_kind="image",
     )
     return without_lost_images(dataset, np.array([file is not None for file in found]), str(path))
+
+
+def _has_samples(content: dict[str, Any]) -> bool:
+    samples = content.get("samples")
+    if not isinstance(samples, list) or not samples:
+        return False
+    return all(isinstance(one, dict) and isinstance(one.get("filepath"), str) for one in samples)
+
+
+def _read_samples(samples: list[dict[str, Any]], path: Path, options: ReadOptions) -> NoisyDataset:
+    options.allow_only("a FiftyOne export of a whole data set", "label", "features")
+    field = _label_field(samples, path, options.label)
+    folder = path.absolute().parent
+    names = [_relative_name(sample["filepath"], folder) for sample in samples]
+    files = [listed_file(folder, name, str(path)) for name in names]
+    dataset = NoisyDataset.from_arrays(
+        [_label(sample.get(field), name, None, path) for sample, name in zip(samples, names, strict=True)],
+        None if options.features is None else load_features(options.features),
+        ids=[name.removeprefix(f"{DATA_FOLDER}/") for name in names],
+        sources=[str(file) for file in files],
+        source_kind="image",
+    )
+    return without_lost_images(dataset, np.array([file.is_file() for file in files]), str(path))
+
+
+def _label_field(samples: list[dict[str, Any]], path: Path, requested: str | None) -> str:
+    classified = dict.fromkeys(
+        name
+        for sample in samples
+        for name, value in sample.items()
+        if isinstance(value, dict) and value.get("_cls") == "Classification"
+    )
+    field = requested or (_USUAL_FIELD if _USUAL_FIELD in classified else None)
+    if field is None and len(classified) == 1:
+        return next(iter(classified))
+    if field not in classified:
+        listed = ", ".join(map(repr, classified)) or "none"
+        rule = f"a field of the type Classification of {path}"
+        raise must_be("label", rule, field, f"Such fields: {listed}.")
+    return field
+
+
+def _relative_name(name: str, folder: Path) -> str:
+    """A path relative to the folder; absolute ones are written where the images were not exported."""
+    absolute = Path(name)
+    return absolute.relative_to(folder).as_posix() if absolute.is_relative_to(folder) else name
 
 
 def _label(label: Any, name: str, classes: Any, path: Path) -> Any:

@@ -141,6 +141,41 @@ def name_of(id: str, row: int) -> str:
     return f"row {row}" if is_digest(id) else id
 
 
+def feature_digests(features: FloatArray, *, telling_apart: bool = False) -> list[str]:
+    """Return the digests of feature vectors, which are the ids of samples without any other content.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+        Feature vectors.
+    telling_apart : bool, default=False
+        Whether the digests are those that are added to the ids of samples that share a text or path.
+
+    Returns
+    -------
+    list of str
+        Equal for copies, which ``ContentIds`` numbers.
+    """
+    rows = _feature_rows(features, np.arange(len(features)), np.float32)
+    return [_digest(row, b"all" if telling_apart else b"features") for row in rows]
+
+
+def text_digests(texts: Sequence[str | None]) -> list[str]:
+    """Return the digests of texts, which are the ids of samples that are texts.
+
+    Parameters
+    ----------
+    texts : sequence of str or None of shape (n,)
+        Texts.
+
+    Returns
+    -------
+    list of str
+        Empty for empty texts.
+    """
+    return [_digest(text.encode("utf-8", "surrogatepass"), b"text") if text else "" for text in texts]
+
+
 def are_row_numbers(ids: Sequence[str]) -> bool:
     """Return whether ids only number the rows, as those of earlier versions did for data without ids.
 
@@ -191,7 +226,7 @@ def _content_ids(
     keys = [""] * n if paths is None else [str(path) for path in paths]
     if texts is not None:
         for row in (row for row in range(n) if not keys[row] and texts[row]):
-            keys[row] = _digest(str(texts[row]).encode("utf-8", "surrogatepass"), b"text")
+            (keys[row],) = text_digests([str(texts[row])])
     empty = np.array([row for row in range(n) if not keys[row]], dtype=np.int64)
     described = [] if images is None else [(_image_rows(images, empty), b"image")]
     described += [] if features is None else [(_feature_rows(features, empty, np.float32), b"features")]

@@ -57,7 +57,9 @@ EXPORT_MARK = ".laplaceconfidence-export"  # only folders with this file are eve
 EXPORTED_CLASSES = "classes.csv"
 EXPORTED_IDS = "ids.csv"  # a corrected image moves to another folder, and its path is its id no longer
 
-_SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing", "dev"})
+SPLIT_NAMES = frozenset({"train", "training", "val", "valid", "validation", "test", "testing", "dev"})
+"""Names that folders and files of splits have."""
+
 _LAYOUT = "An image folder has one sub-folder per class with its images, such as cats/1.jpg and dogs/2.jpg."
 
 
@@ -194,7 +196,7 @@ def _images_by_class(folder: Path) -> dict[str, list[Path]]:
                 )
             )
         )
-    if set(images) <= _SPLITS:
+    if set(images) <= SPLIT_NAMES:
         raise DataFormatError(
             f"The sub-folders of {folder} are splits ({', '.join(images)}) and not classes: "
             f"read one of them, such as {class_folders[0]}."

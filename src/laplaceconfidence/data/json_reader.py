@@ -43,5 +43,5 @@ def read_json(path: Path, options: ReadOptions) -> NoisyDataset:
     raise DataFormatError(
         f"{path} is JSON, but in none of the formats that are read: tasks exported from Label Studio (a list "
         "of objects with 'data' and 'annotations'), COCO ('images', 'annotations' and 'categories'), "
-        "FiftyOne ('classes' and 'labels'), or an array of objects with one sample each."
+        "FiftyOne ('classes' and 'labels', or 'samples'), or an array of objects with one sample each."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
 from typing import Any
 
 from laplaceconfidence.data.dataset import SourceKind
@@ -18,6 +19,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "text": ("text", "texts"),
     "path": ("path", "paths"),
     "true_label": ("true_label", "true_labels"),
+    "annotator": (),
     "class_names": ("class_names",),
 }
 """Names of columns and keys that are tried in order if the user names none."""
@@ -42,10 +44,18 @@ class ReadOptions:
     split: str | None = None
     image_size: int | tuple[int, int] | None = None
     labels_only: bool | None = None
+    annotator: str | None = None
+    annotators: Any = None
+    samples: Any = None
     classes: tuple[str, ...] | None = None
     """The classes of samples to predict, which need no labels; not an option of ``read_dataset``."""
     keeps_cells: bool = False
     """Whether named columns are read as they are, for an encoder; not an option of ``read_dataset``."""
+
+    @property
+    def are_of_annotators(self) -> bool:
+        """Whether the source has labels of several annotators."""
+        return any(value is not None for value in (self.annotator, self.annotators, self.samples))
 
     @property
     def given(self) -> dict[str, Any]:
@@ -69,6 +79,27 @@ class ReadOptions:
             if name not in (*names, "labels_only"):
                 applicable = ", ".join(repr(name) for name in names) or "none"
                 raise must_be(name, f"left out for {source}", value, f"Options that apply: {applicable}.")
+
+
+def names_column(requested: Any, name: str) -> bool:
+    """Return whether a column is one of those that an option such as ``features`` names.
+
+    Parameters
+    ----------
+    requested : str or sequence of str
+        A name, names with commas between them, a pattern such as "ann_*", or a list of names.
+    name : str
+        The column.
+
+    Returns
+    -------
+    bool
+    """
+    if not isinstance(requested, str):
+        return name in requested
+    if name == requested or fnmatchcase(name, requested):
+        return True
+    return "," in requested and any(names_column(part.strip(), name) for part in requested.split(","))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from laplaceconfidence.data.annotated_tables import read_annotated
 from laplaceconfidence.data.array_reader import read_npy, read_npz, read_pair
 from laplaceconfidence.data.arrow_folders import (
     is_huggingface_folder,
     open_huggingface_folder,
-    parquet_files,
     read_huggingface_folder,
-    read_parquet_folder,
 )
 from laplaceconfidence.data.arrow_reader import (
     is_huggingface,
@@ -40,6 +39,7 @@ from laplaceconfidence.data.labeled_images import is_labeled_by_table, read_labe
 from laplaceconfidence.data.map_style_reader import is_map_style, read_map_style
 from laplaceconfidence.data.read_options import ReadOptions
 from laplaceconfidence.data.record_reader import read_json_lines
+from laplaceconfidence.data.table_files import read_table_folder, table_kind, table_parts
 from laplaceconfidence.data.webdataset import TAR_SUFFIXES, read_webdataset, tar_files
 from laplaceconfidence.data.webvision import VALIDATION_LIST, is_webvision_folder, read_webvision
 from laplaceconfidence.exceptions import DataFormatError
@@ -103,6 +103,9 @@ def read_dataset(
     split: str | None = None,
     image_size: int | tuple[int, int] | None = None,
     labels_only: bool = False,
+    annotator: str | None = None,
+    annotators: Any = None,
+    samples: Any = None,
 ) -> NoisyDataset:
     """Read a data set from a file, a folder, a data frame or arrays.
 
@@ -114,11 +117,11 @@ def read_dataset(
         One of
 
         - a path to an .npz, .npy, .csv, .tsv, .jsonl (also .gz), .parquet or .xlsx file, or to a folder of
-          Parquet files;
+          .csv, .jsonl (also .gz) or .parquet files, which are parts of one table;
         - a path to a folder of images with one sub-folder per class, or with a table of labels;
         - a path to what other tools export: a Hugging Face data set (``save_to_disk``), WebDataset shards
           (.tar, or a folder of them), tasks of Label Studio (.json), COCO-style .json with one class per
-          image, or FiftyOne's FiftyOneImageClassificationDataset;
+          image, or FiftyOne's FiftyOneImageClassificationDataset or FiftyOneDataset;
         - a path to CIFAR-10 or CIFAR-100 as published (a folder or the archive, pickled or binary), or to
           WebVision 1.0 as published, of which the first 50 classes are read (Mini-WebVision);
         - a pandas, polars or Arrow data frame, a mapping of columns, a Hugging Face data set, a map-style
@@ -159,13 +162,22 @@ def read_dataset(
         A label that means "no label", besides ``None``, NaN and the empty string.
     split : str or None, default=None
         "train" (the default), "test" or "all" of CIFAR; "train" or "test" of WebVision; a split of a
-        Hugging Face data set, in memory, on disk, or as a folder of Parquet files.
+        Hugging Face data set, in memory or on disk; files of a folder of tables, by name.
     image_size : int, tuple of (int, int) or None, default=None
         Side or (height, width) that images are resized to where they are read into memory (Hugging Face and
         map-style data sets, Parquet files, WebDataset shards); ``None`` requires that all have one size.
     labels_only : bool, default=False
         Whether labels are enough, as for an audit of given probabilities. Otherwise a table or archive
         without features, images, texts or paths is an error that lists its columns.
+    annotator : str or None, default=None
+        Column of the annotators of a long table, which has one row per label and, by ``id``, several per
+        sample. Texts, paths and features of a sample are read from its first row.
+    annotators : str, list of str or None, default=None
+        Columns of labels, one per annotator, of a table with one row per sample: names, or a pattern such as
+        "ann_*".
+    samples : str, Path, DataFrame or None, default=None
+        For a long table: another table with the samples, by ``id``, which has their texts, paths and
+        features.
 
     Returns
     -------
@@ -190,10 +202,15 @@ def read_dataset(
         split=split,
         image_size=image_size,
         labels_only=labels_only or None,
+        annotator=annotator,
+        annotators=annotators,
+        samples=samples,
     )
     if isinstance(source, NoisyDataset):
         options.allow_only("a NoisyDataset")
         return source
+    if options.are_of_annotators:
+        return read_annotated(source, options)
     if isinstance(source, str) and source == "digits":
         options.allow_only("'digits'")
         return load_digits()
@@ -260,8 +277,10 @@ def decodes_images(source: str | Path, *, split: str | None = None) -> bool:
         with open_parquet([path]) as table:
             return bool(table.image_columns)
     reader = _folder_reader(path, ReadOptions()) if path.is_dir() else None
-    if reader is read_parquet_folder:
-        with open_parquet(parquet_files(path)[:1]) as table:
+    if reader is read_table_folder:
+        if table_kind(path) != "parquet":
+            return False
+        with open_parquet(table_parts(path, split)[:1]) as table:
             return bool(table.image_columns)
     if reader is read_huggingface_folder:
         return bool(open_huggingface_folder(path, split).image_columns)
@@ -303,6 +322,6 @@ def _folder_reader(path: Path, options: ReadOptions) -> Reader:
         return read_fiftyone_folder
     if is_labeled_by_table(path, options):
         return read_labeled_images
-    if parquet_files(path):
-        return read_parquet_folder
-    return read_webdataset if tar_files(path) else read_image_folder
+    if tar_files(path):
+        return read_webdataset
+    return read_image_folder if table_kind(path) is None else read_table_folder

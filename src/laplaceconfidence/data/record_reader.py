@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from laplaceconfidence.data.csv_reader import other_columns
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.frame_reader import FrameTable
 from laplaceconfidence.data.json_files import load_json_lines
@@ -31,22 +33,39 @@ def read_json_lines(path: Path, options: ReadOptions) -> NoisyDataset:
     NoisyDataset
     """
     options.allow_only("a JSON Lines file", *TABLE_OPTIONS)
-    return dataset_of_table(open_json_lines(path), options)
+    return dataset_of_table(open_json_lines([path], str(path)), options)
 
 
-def open_json_lines(path: Path) -> RecordTable:
-    """Open a file of one JSON object per line as a table.
+def open_json_lines(paths: Sequence[Path], origin: str) -> RecordTable:
+    """Open files of one JSON object per line as one table.
 
     Parameters
     ----------
-    path : Path
-        The file.
+    paths : sequence of Path
+        The files, in one folder and in the order of their rows.
+    origin : str
+        Name of the table in error messages.
 
     Returns
     -------
     RecordTable
     """
-    return RecordTable(load_json_lines(path), str(path), path.absolute().parent)
+    parts = [load_json_lines(path) for path in paths]
+    for path, part in zip(paths, parts, strict=True):
+        _check_same_names(path, part, paths[0], parts[0])
+    return RecordTable([record for part in parts for record in part], origin, paths[0].absolute().parent)
+
+
+def _check_same_names(path: Path, part: list[dict[str, Any]], first: Path, of_first: list[Any]) -> None:
+    """Raise if what every record of one part has is in no record of the other; other names may be absent."""
+    for one, other in ((of_first, part), (part, of_first)):
+        always = set.intersection(*(set(record) for record in one)) if one and other else set()
+        if always.difference(*other):
+            raise other_columns(path, first, _names(of_first), _names(part))
+
+
+def _names(records: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for record in records for name in record))
 
 
 class RecordTable(FrameTable):
@@ -65,7 +84,7 @@ class RecordTable(FrameTable):
     def __init__(self, records: list[dict[str, Any]], origin: str, folder: Path | None = None) -> None:
         import pandas as pd
 
-        names = dict.fromkeys(name for record in records for name in record)
+        names = _names(records)
         self._cells = {name: [record.get(name) for record in records] for name in names}
         columns = {name: pd.Series(cells, dtype=_dtype(cells)) for name, cells in self._cells.items()}
         super().__init__(pd.DataFrame(columns, index=pd.RangeIndex(len(records))), origin, folder)

@@ -9,7 +9,7 @@ from typing import Any
 
 from laplaceconfidence.exceptions import DataFormatError
 
-_MAY_BE_FILES = ("features", "labels")  # options of ``read_dataset``
+_MAY_BE_FILES = ("features", "labels", "samples")  # options of ``read_dataset``
 
 
 def full_path(path: str) -> str:

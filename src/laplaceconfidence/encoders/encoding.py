@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from laplaceconfidence.arrays import FloatArray
@@ -12,6 +13,10 @@ from laplaceconfidence.encoders.samples import RawSamples
 from laplaceconfidence.encoders.table_columns import ColumnsEncoder
 from laplaceconfidence.encoders.tfidf import TfidfEncoder
 from laplaceconfidence.validation import must_be
+from laplaceconfidence.wording import counted
+
+FEATURES = "features"
+"""Name of the view of the features, or of columns of a table, that a data set has besides what is encoded."""
 
 _WORDS = {"text": "texts", "image": "images", "columns": "columns of a table"}
 
@@ -103,6 +108,87 @@ def encode_dataset(
     return dataset.with_features(features, encoding, fitted), encoded_test
 
 
+def encode_views(
+    dataset: NoisyDataset,
+    encoders: Sequence[Encoder],
+    *,
+    keep_features: bool = False,
+    test: NoisyDataset | None = None,
+    n_jobs: int | None = None,
+    cache: FeatureCache | None = None,
+) -> tuple[NoisyDataset, NoisyDataset | None]:
+    """Encode the texts or images of a data set by several encoders: one view each.
+
+    Parameters
+    ----------
+    dataset : NoisyDataset
+        A data set with texts or images.
+    encoders : sequence of Encoder
+        At least one. Their names name the views.
+    keep_features : bool, default=False
+        Whether the features of the data set, or its columns of a table, are a view, too, the last one:
+        ``FEATURES``.
+    test : NoisyDataset, optional
+        Another data set with the same kind of samples, which gets the features of the first view.
+    n_jobs : int, optional
+        Number of threads for columns of a table.
+    cache : FeatureCache, optional
+        Where the features of each encoder are looked for, and kept.
+
+    Returns
+    -------
+    dataset : NoisyDataset
+        With views, and how each was made under ``"views"`` of ``encoding``.
+    test : NoisyDataset or None
+        The test set with features comparable with those of the first view.
+    """
+    views: dict[str, FloatArray] = {}
+    encodings: dict[str, dict[str, Any]] = {}
+    first_test: NoisyDataset | None = None
+    if keep_features and dataset.features is None and dataset.columns is None:
+        raise must_be("features", "given where they are to be a view", None)
+    for encoder in encoders:
+        is_first = not views
+        encoded, encoded_test = encode_dataset(dataset, encoder, test=test if is_first else None, cache=cache)
+        assert encoded.features is not None
+        assert encoded.encoding is not None
+        first_test = encoded_test if is_first else first_test
+        name = _free_name(encoder.name, views)
+        views[name], encodings[name] = encoded.features, dict(encoded.encoding)
+    if keep_features:
+        own = dataset
+        if dataset.columns is not None:
+            own, _ = encode_dataset(dataset, n_jobs=n_jobs, cache=cache)
+        assert own.features is not None
+        views[FEATURES] = own.comparable(own.features)
+        encodings[FEATURES] = dict(own.encoding or {"name": FEATURES, "summary": _own_features(own)})
+    if len(views) == 1:
+        return encoded, first_test
+    encoding = {
+        "name": " + ".join(views),
+        "n_features": sum(view.shape[1] for view in views.values()),
+        "summary": "; ".join(f"{name}: {encodings[name]['summary']}" for name in views),
+        "views": encodings,
+    }
+    return dataset.with_views(views, encoding), first_test
+
+
+def _own_features(dataset: NoisyDataset) -> str:
+    assert dataset.features is not None
+    n = dataset.features.shape[1]
+    if dataset.feature_columns is None:
+        return counted(n, "feature")
+    standardized = ", standardized" if dataset.feature_scaling is not None else ""
+    return counted(n, "column of the table", "columns of the table") + standardized
+
+
+def _free_name(name: str, taken: dict[str, FloatArray]) -> str:
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{name} ({number})", number + 1
+    return free
+
+
 def _features(
     encoder: Encoder, samples: RawSamples, cache: FeatureCache | None, *, fit: bool, may_find: bool
 ) -> tuple[FloatArray, str, bool]:
@@ -120,7 +206,7 @@ def _features(
 
 
 def _samples(dataset: NoisyDataset, encoder: Encoder, parameter: str) -> RawSamples:
-    samples = RawSamples.of_dataset(dataset)
+    samples = RawSamples.of_dataset(dataset, encoder.takes)
     taken = " or ".join(_WORDS[kind] for kind in encoder.takes)
     if samples is None:
         rule = f"data with {taken}, which the encoder {encoder.name} takes"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import ByteImages
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.data.images import load_image
+from laplaceconfidence.data.images import load_image, resized
 from laplaceconfidence.data.mixed_columns import MixedColumns
 
 if TYPE_CHECKING:
@@ -59,20 +59,25 @@ class RawSamples:
         return cls("text", np.array([str(text) for text in texts], dtype=object))
 
     @classmethod
-    def of_dataset(cls, dataset: NoisyDataset) -> RawSamples | None:
+    def of_dataset(
+        cls, dataset: NoisyDataset, takes: tuple[SampleKind, ...] = ("columns", "image", "text")
+    ) -> RawSamples | None:
         """Return what a data set has to be encoded.
 
         Parameters
         ----------
         dataset : NoisyDataset
             The data set.
+        takes : tuple of str, default=("columns", "image", "text")
+            What the encoder takes: texts or images beside columns of a table are for encoders that do not
+            take these.
 
         Returns
         -------
         RawSamples or None
             ``None`` if it has neither columns of a table nor texts nor images.
         """
-        if dataset.columns is not None:
+        if dataset.columns is not None and "columns" in takes:
             return cls("columns", dataset.columns)
         if dataset.images is not None:
             return cls("image", dataset.images)
@@ -123,6 +128,43 @@ class RawSamples:
         from PIL import Image
 
         return [Image.fromarray(_with_three_channels(image)) for image in self._arrays(rows)]
+
+    def squares(self, rows: slice, size: int) -> ByteImages:
+        """Return images as one array.
+
+        Parameters
+        ----------
+        rows : slice
+            Which ones.
+        size : int
+            Files are resized to a square of this side, and so are images in memory with a longer side.
+
+        Returns
+        -------
+        ndarray of uint8 of shape (n, height, width, channels)
+        """
+        assert isinstance(self.values, np.ndarray)
+        if self.values.ndim != 4:
+            return np.stack([load_image(str(path), size) for path in self.values[rows]])
+        images: ByteImages = self.values[rows]
+        if max(images.shape[1:3]) <= size:
+            return images
+        return np.stack([resized(image, size) for image in images])
+
+    def part(self, rows: NDArray[Any]) -> RawSamples:
+        """Return some of the texts or images.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Which ones.
+
+        Returns
+        -------
+        RawSamples
+        """
+        assert isinstance(self.values, np.ndarray)
+        return RawSamples(self.kind, self.values[rows])
 
     def digest(self) -> str:
         """Hash the content of all samples, in order.

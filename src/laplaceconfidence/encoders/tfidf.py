@@ -41,9 +41,12 @@ Short texts and languages without spaces share few words; longer ones share enou
 characters would take long.
 """
 
+MOST_CHARACTERS = 10_000
+"""Sequences of characters are counted in the beginning of a text: in long ones there are enough."""
+
 _POWER_ITERATIONS = 3
 _TEXTS_PER_THREAD = 20_000
-_FORMAT = 1
+_FORMAT = 2
 
 Units = Literal["words", "words and characters"]
 _TERMS: dict[str, dict[str, Any]] = {
@@ -109,7 +112,7 @@ class TfidfEncoder:
         assert self._components is not None
         texts = samples.texts()
         with stage("encoding"), limited_threads(self._n_threads(len(samples))):
-            counted = [vectorizer.transform(texts) for vectorizer in self._vectorizers.values()]
+            counted = [own.transform(_counted_part(unit, texts)) for unit, own in self._vectorizers.items()]
             return _of_length_one(sparse.hstack(counted, format="csr") @ self._components.T)
 
     def describe(self) -> dict[str, Any]:
@@ -219,6 +222,10 @@ class TfidfEncoder:
         return _of_length_one(coordinates[:, :width]), components
 
 
+def _counted_part(unit: str, texts: list[str]) -> list[str]:
+    return [text[:MOST_CHARACTERS] for text in texts] if unit == "characters" else texts
+
+
 def _vectorizer(unit: str, **settings: Any) -> TfidfVectorizer:
     return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **_TERMS[unit], **settings)
 
@@ -228,7 +235,7 @@ def _fitted(unit: str, texts: list[str]) -> tuple[TfidfVectorizer, sparse.csr_ma
     for fewest_texts in (2, 1):
         vectorizer = _vectorizer(unit, min_df=fewest_texts, max_features=MOST_TERMS)
         try:
-            return vectorizer, vectorizer.fit_transform(texts)
+            return vectorizer, vectorizer.fit_transform(_counted_part(unit, texts))
         except ValueError:  # no terms are left
             continue
     return vectorizer, None

@@ -91,7 +91,9 @@ def original_of(samples: SampleArrays) -> Original:
         return _stored_samples(samples, str(error))
     record = samples.run.record
     classes = find_classes(dataset, record.class_names, record.class_values)
-    whole = Original(dataset, np.arange(len(samples)), classes, path if path.exists() else None, options)
+    # A table with a row per label, or a column per annotator, has no column of labels to correct.
+    is_table = path.exists() and dataset.annotations is None
+    whole = Original(dataset, np.arange(len(samples)), classes, path if is_table else None, options)
     in_data = whole.codes(samples.in_data)
     if record.ids_from in (None, "rows") and dataset.ids is None and are_row_numbers(samples.ids.tolist()):
         if not np.array_equal(in_data, dataset.labels):

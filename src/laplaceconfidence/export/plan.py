@@ -21,7 +21,7 @@ from laplaceconfidence.validation import check_choice, check_real, must_be
 if TYPE_CHECKING:
     import pandas as pd
 
-Policy = Literal["reviewed-only", "reviewed-then-confident", "drop"]
+Policy = Literal["reviewed-only", "reviewed-then-confident", "consensus", "drop"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 DEFAULT_PROBABILITY = 0.95
 
@@ -33,6 +33,7 @@ _WHY = {
     "unsure": "reviewed: unsure",
     "drop": "reviewed: dropped",
 }
+_CONSENSUS = "not reviewed: consensus of the annotators"
 _VERIFIED_BEFORE = "verified before this audit"
 TRAIL_COLUMNS = (
     "row",
@@ -57,7 +58,7 @@ class ExportPlan:
     ----------
     samples : SampleArrays
         The samples of the audit.
-    policy : {"reviewed-only", "reviewed-then-confident", "drop"}
+    policy : {"reviewed-only", "reviewed-then-confident", "consensus", "drop"}
         What happens to labels that nobody reviewed.
     codes : ndarray of int of shape (n,)
         Codes of the new labels.
@@ -96,7 +97,7 @@ class ExportPlan:
 def plan_export(
     run: AuditRun,
     *,
-    policy: str = "reviewed-only",
+    policy: str | None = None,
     min_probability: float | None = None,
     fill_missing: bool = False,
     copies: str = "keep",
@@ -113,15 +114,18 @@ def plan_export(
     ----------
     run : AuditRun
         An audit, reviewed or not.
-    policy : {"reviewed-only", "reviewed-then-confident", "drop"}, default="reviewed-only"
+    policy : {"reviewed-only", "reviewed-then-confident", "consensus", "drop"}, optional
         "reviewed-only" changes labels as reviewers decided; "reviewed-then-confident" also accepts the
-        suggestion for flagged labels that nobody reviewed; "drop" leaves out samples with flagged labels that
-        no reviewer settled.
+        suggestion for flagged labels that nobody reviewed; "consensus", for labels of several annotators,
+        also takes their consensus for all samples that nobody reviewed; "drop" leaves out samples with
+        flagged labels that no reviewer settled. By default "consensus" where there are several annotators,
+        else "reviewed-only".
     min_probability : float, optional
         Probability that an unreviewed suggestion must have; 0.95 by default. Only for
         "reviewed-then-confident".
     fill_missing : bool, default=False
-        Whether samples without a label get such a suggestion. Only for "reviewed-then-confident".
+        Whether samples without a label get such a suggestion. Only for "reviewed-then-confident" and
+        "consensus".
     copies : {"keep", "drop-conflicting", "keep-one"}, default="keep"
         What happens to near-duplicates: "drop-conflicting" leaves out those whose copies have another label,
         unless a reviewer settled their label; "keep-one" keeps one sample of every set of copies: one whose
@@ -135,13 +139,13 @@ def plan_export(
     -------
     ExportPlan
     """
-    chosen: Policy = check_choice(policy, "policy", POLICIES)  # type: ignore[assignment]
+    chosen = _checked_policy(run, policy)
     if chosen != "reviewed-then-confident":
         rule = "left out unless 'policy' is 'reviewed-then-confident'"
         if min_probability is not None:
             raise must_be("min_probability", rule, min_probability)
-        if fill_missing:
-            raise must_be("fill_missing", rule, fill_missing)
+        if fill_missing and chosen != "consensus":
+            raise must_be("fill_missing", f"{rule} or 'consensus'", fill_missing)
     least = check_real(
         DEFAULT_PROBABILITY if min_probability is None else min_probability,
         "min_probability",
@@ -179,6 +183,9 @@ def plan_export(
             fill_missing=fill_missing,
         )
         codes[accepted] = samples.suggested[accepted]
+    elif chosen == "consensus":
+        accepted = unreviewed & (samples.is_labeled | fill_missing)
+        codes[accepted] = samples.suggested[accepted]
     elif chosen == "drop":
         for row in np.flatnonzero(samples.flagged & ~is_verified).tolist():
             unsure = decisions.get(row)
@@ -189,9 +196,22 @@ def plan_export(
         left_out.add_outliers(decisions)
     if policies.copies != "keep":  # last, so that one of the samples that are still there is kept
         left_out.add_copies(policies.copies, made["copies"], codes, is_verified)
-    trail = _trail(samples, decisions, codes, left_out.reasons, least)
+    unreviewed_why = f"not reviewed: suggested with a probability of at least {least:g}"
+    trail = _trail(
+        samples, decisions, codes, left_out.reasons, _CONSENSUS if chosen == "consensus" else unreviewed_why
+    )
     n_reviewed = len({row for on_subject in made.values() for row in on_subject})
     return ExportPlan(samples, chosen, codes, left_out.is_kept, trail, n_reviewed)
+
+
+def _checked_policy(run: AuditRun, policy: str | None) -> Policy:
+    has_annotators = run.record.annotation is not None
+    if policy is None:
+        return "consensus" if has_annotators else "reviewed-only"
+    chosen: Policy = check_choice(policy, "policy", POLICIES)  # type: ignore[assignment]
+    if chosen == "consensus" and not has_annotators:
+        raise must_be("policy", "another one for a run without labels of several annotators", policy)
+    return chosen
 
 
 def _trail(
@@ -199,7 +219,7 @@ def _trail(
     decisions: dict[int, Decision],
     codes: IntArray,
     left_out: dict[int, Reason],
-    least: float,
+    unreviewed_why: str,
 ) -> pd.DataFrame:
     import pandas as pd
 
@@ -216,7 +236,7 @@ def _trail(
             why, action = reason.why, "dropped"
         else:
             action = "filled" if old == MISSING else "changed"
-            why = f"not reviewed: suggested with a probability of at least {least:g}"
+            why = unreviewed_why
             if decision is not None:
                 why = _WHY[str(decision.verdict)]
             elif old != int(samples.given[row]):

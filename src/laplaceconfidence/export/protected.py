@@ -56,7 +56,7 @@ def _sources(samples: SampleArrays) -> Iterator[Path]:
     record = samples.run.record.source
     options = record.get("options") or {}
     source = None if record.get("source") == "digits" else record.get("source")  # not a file
-    for name in (source, options.get("labels"), options.get("features")):
+    for name in (source, options.get("labels"), options.get("features"), options.get("samples")):
         for base in (samples.run.folder, Path()) if isinstance(name, str) else ():
             if name and (file := base / name).exists():
                 yield file

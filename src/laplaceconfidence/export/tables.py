@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import BoolArray
 from laplaceconfidence.csv_files import unguarded_cells, write_csv
-from laplaceconfidence.data.arrow_folders import chosen_parquet_files, is_huggingface_folder, parquet_files
+from laplaceconfidence.data.arrow_folders import is_huggingface_folder
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.excel_reader import EXCEL_SUFFIXES, load_excel
-from laplaceconfidence.data.json_files import JSON_LINES_SUFFIXES, load_json_lines
+from laplaceconfidence.data.json_files import load_json_lines
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.read_options import Names
-from laplaceconfidence.data.table_files import CSV_SUFFIXES, PARQUET_SUFFIXES
+from laplaceconfidence.data.table_files import TableKind, table_kind, table_parts
 from laplaceconfidence.export.original import Original
 from laplaceconfidence.files import not_as_written, replacing
 from laplaceconfidence.parquet_files import write_parquet
@@ -53,7 +53,7 @@ def write_csv_table(path: Path, original: Original, corrected: NoisyDataset, is_
     """
     separator = "\t" if ".tsv" in path.name.lower() else ","
     name = "" if original.path is None else original.path.name.lower()
-    if name.endswith(CSV_SUFFIXES):
+    if kind_of_original(original) == "csv":
         frame = _corrected_csv(original, corrected)[is_kept]
     elif name.endswith(EXCEL_SUFFIXES):
         frame = _corrected_sheet(original, corrected)[is_kept]
@@ -64,7 +64,9 @@ def write_csv_table(path: Path, original: Original, corrected: NoisyDataset, is_
             import pandas as pd
 
             width = len(str(kept.features.shape[1] - 1))
-            names = [f"feature_{number:0{width}d}" for number in range(kept.features.shape[1])]
+            numbered = [f"feature_{number:0{width}d}" for number in range(kept.features.shape[1])]
+            names = list(kept.feature_columns or ())
+            names = names if len(names) == len(numbered) else numbered
             frame = pd.concat([frame, pd.DataFrame(kept.features, columns=names)], axis=1)
     return write_csv(path, frame, separator=separator)
 
@@ -85,7 +87,7 @@ def write_parquet_table(path: Path, original: Original, corrected: NoisyDataset,
     """
     import pyarrow as pa
 
-    if original.path is not None and is_parquet(original.path):
+    if kind_of_original(original) == "parquet":
         table = _corrected_parquet(original, corrected).filter(pa.array(is_kept))
     else:
         kept = corrected.subset(is_kept)
@@ -97,21 +99,28 @@ def write_parquet_table(path: Path, original: Original, corrected: NoisyDataset,
     write_parquet(path, table)
 
 
-def is_parquet(path: Path) -> bool:
-    """Return whether data is a Parquet file or a folder of them.
+def kind_of_original(original: Original) -> TableKind | None:
+    """Return what kind of table the data came from, a file or a folder of its parts.
 
     Parameters
     ----------
-    path : pathlib.Path
-        The data.
+    original : Original
+        The audited data.
 
     Returns
     -------
-    bool
+    {"csv", "parquet", "jsonl"} or None
+        ``None`` for other data.
     """
-    if path.is_dir():
-        return not is_huggingface_folder(path) and bool(parquet_files(path))
-    return path.name.lower().endswith(PARQUET_SUFFIXES)
+    path = original.path
+    if path is None or (path.is_dir() and is_huggingface_folder(path)):
+        return None
+    return table_kind(path)
+
+
+def _parts(original: Original) -> list[Path]:
+    assert original.path is not None
+    return table_parts(original.path, (original.options or {}).get("split"))
 
 
 def write_jsonl(path: Path, original: Original, corrected: NoisyDataset, is_kept: BoolArray) -> None:
@@ -130,9 +139,8 @@ def write_jsonl(path: Path, original: Original, corrected: NoisyDataset, is_kept
     is_kept : ndarray of bool of shape (n,)
         Which samples are written.
     """
-    of_file = original.path is not None and original.path.name.lower().endswith(JSON_LINES_SUFFIXES)
     lines: Callable[[], Iterator[dict[str, Any]]]
-    if of_file:
+    if kind_of_original(original) == "jsonl":
         records = _corrected_objects(original, corrected)
         lines = partial(compress, records, is_kept.tolist())
     else:
@@ -159,8 +167,7 @@ def _json_lines(dataset: NoisyDataset) -> Iterator[dict[str, Any]]:
 
 
 def _corrected_objects(original: Original, corrected: NoisyDataset) -> list[dict[str, Any]]:
-    assert original.path is not None
-    records = load_json_lines(original.path)
+    records = [record for path in _parts(original) for record in load_json_lines(path)]
     label, path = _columns(original, list(dict.fromkeys(name for record in records for name in record)))
     values = corrected.class_values
     for row in np.flatnonzero(corrected.labels != original.dataset.labels).tolist():
@@ -206,19 +213,20 @@ def _corrected_csv(original: Original, corrected: NoisyDataset) -> pd.DataFrame:
     """Every cell as its text in the file, except for the labels that changed."""
     import pandas as pd
 
-    assert original.path is not None
-    separator = "\t" if ".tsv" in original.path.name.lower() else ","
-    rows = pd.read_csv(
-        original.path,
-        sep=separator,
-        header=None,  # pandas would give a name to a column without one
-        dtype=str,
-        keep_default_na=False,
-        encoding="utf-8-sig",
-        index_col=False,
-    )
-    frame = rows.iloc[1:].reset_index(drop=True)
-    frame.columns = pd.Index(rows.iloc[0])
+    parts = [
+        pd.read_csv(
+            path,
+            sep="\t" if ".tsv" in path.name.lower() else ",",
+            header=None,  # pandas would give a name to a column without one
+            dtype=str,
+            keep_default_na=False,
+            encoding="utf-8-sig",
+            index_col=False,
+        )
+        for path in _parts(original)
+    ]
+    frame = pd.concat([rows.iloc[1:] for rows in parts], ignore_index=True)
+    frame.columns = pd.Index(parts[0].iloc[0])
     frame = unguarded_cells(frame)
     label, path = _columns(original, list(frame.columns))
     changed = np.flatnonzero(corrected.labels != original.dataset.labels)
@@ -265,11 +273,8 @@ def _corrected_parquet(original: Original, corrected: NoisyDataset) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    assert original.path is not None
-    files = [original.path]
-    if original.path.is_dir():
-        files = chosen_parquet_files(original.path, (original.options or {}).get("split"))
-    return corrected_arrow(pa.concat_tables([pq.read_table(file) for file in files]), original, corrected)
+    parts = [pq.read_table(path) for path in _parts(original)]
+    return corrected_arrow(pa.concat_tables(parts), original, corrected)
 
 
 def corrected_arrow(table: pa.Table, original: Original, corrected: NoisyDataset) -> pa.Table:

@@ -14,9 +14,9 @@ from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.data.arrow_folders import is_huggingface_folder
 from laplaceconfidence.data.excel_reader import EXCEL_SUFFIXES
 from laplaceconfidence.data.fiftyone import is_fiftyone_folder
-from laplaceconfidence.data.json_files import JSON_LINES_SUFFIXES
 from laplaceconfidence.data.table_files import CSV_SUFFIXES, PARQUET_SUFFIXES
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
+from laplaceconfidence.export.annotator_labels import label_verdicts
 from laplaceconfidence.export.correction import Correction, SourceChanges, correct
 from laplaceconfidence.export.export_folder import WrittenImages, check_folder
 from laplaceconfidence.export.fiftyone import write_fiftyone
@@ -27,7 +27,7 @@ from laplaceconfidence.export.original import Original
 from laplaceconfidence.export.plan import ExportPlan
 from laplaceconfidence.export.protected import refuse_originals
 from laplaceconfidence.export.tables import (
-    is_parquet,
+    kind_of_original,
     write_csv_table,
     write_jsonl,
     write_parquet_table,
@@ -78,6 +78,8 @@ class Exported:
         How the data differs from what was audited.
     config : pathlib.Path or None
         The configuration for Label Studio.
+    verdicts : pathlib.Path or None
+        The table of the single labels of several annotators.
     """
 
     path: Path
@@ -91,6 +93,7 @@ class Exported:
     lost: str | None
     changes: SourceChanges
     config: Path | None = None
+    verdicts: Path | None = None
 
 
 def write_export(
@@ -150,6 +153,10 @@ def write_export(
     trail = trail_path(path)
     config = trail.with_name(trail.name.removesuffix(".trail.csv") + ".config.xml")
     beside = (trail, config) if chosen == "label-studio" else (trail,)
+    verdicts = None
+    if plan.samples.run.annotation is not None:
+        verdicts = trail.with_name(trail.name.removesuffix(".trail.csv") + ".labels.csv")
+        beside = (*beside, verdicts)
     for one in beside:
         refuse_originals(plan.samples, path, one, is_folder=chosen in FOLDERS)
     _check_free(path, beside, chosen, overwrite)
@@ -174,6 +181,8 @@ def write_export(
             writer = {"parquet": write_parquet_table, "jsonl": write_jsonl}[chosen]
             writer(data_file, original, corrected, is_kept)
         write_csv(trail_file, correction.trail)
+        if verdicts is not None:
+            write_csv(more_files[-1], label_verdicts(plan))
     return Exported(
         path=path,
         trail=trail,
@@ -186,6 +195,7 @@ def write_export(
         lost=original.lost,
         changes=correction.changes,
         config=config if chosen == "label-studio" else None,
+        verdicts=verdicts,
     )
 
 
@@ -272,18 +282,17 @@ def _usual_format(original: Original) -> Format:
             return "huggingface"
         if original.path.is_dir() and is_fiftyone_folder(original.path):
             return "fiftyone"
-        if is_parquet(original.path):
-            return "parquet"
+        if (kind := kind_of_original(original)) is not None:
+            return kind
         if original.path.is_dir() and original.dataset.source_kind == "image":
             return "folder"
-        if name.endswith(JSON_LINES_SUFFIXES):
-            return "jsonl"
         if name.endswith((".json", *EXCEL_SUFFIXES)):
             return "csv"
         for format, ends in _SUFFIXES.items():
             if name.endswith(ends):
                 return format
-    return "csv" if original.dataset.features is None else "npz"
+    is_plain = original.dataset.features is None or original.dataset.annotations is not None
+    return "csv" if is_plain else "npz"
 
 
 def _check_free(path: Path, beside: Sequence[Path], format: Format, overwrite: bool) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from laplaceconfidence.arrays import FloatArray
+from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.graph.neighbors import Neighbors
 from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import check_choice, must_be
+
+_ROWS_PER_BLOCK = 16_384
 
 GRAPH_KINDS = ("similarity", "cosine_distance", "distance")
 
@@ -31,11 +34,12 @@ def symmetric_affinity(neighbors: Neighbors) -> sparse.csr_array:
     """
     with stage("affinity"):
         n, k = neighbors.indices.shape
-        weights = np.maximum(neighbors.similarities, 0).ravel()
-        columns = neighbors.indices.astype(np.int32).ravel()
-        if (similar := weights > 0).all():
-            row_ends = np.arange(0, n * k + 1, k, dtype=np.int32)
+        columns = neighbors.indices.astype(np.int32, copy=False).ravel()
+        weights = neighbors.similarities.ravel()
+        if weights.min(initial=1) > 0:
+            row_ends = np.arange(0, n * k + 1, k, dtype=np.int32 if n * k < 2**31 else np.int64)
         else:
+            similar = weights > 0
             row_ends = np.concatenate([[0], np.cumsum(similar.reshape(n, k).sum(axis=1))]).astype(np.int32)
             weights, columns = weights[similar], columns[similar]
         return _symmetric(sparse.csr_array((weights, columns, row_ends), shape=(n, n)))
@@ -92,8 +96,11 @@ def normalized(affinity: sparse.csr_array, degree: FloatArray) -> sparse.csr_arr
     scipy.sparse.csr_array of shape (n, n)
     """
     scale = (1 / np.sqrt(degree)).astype(affinity.dtype)
-    data = affinity.data * scale[affinity.indices]
-    data *= np.repeat(scale, np.diff(affinity.indptr))
+    data = np.empty_like(affinity.data)
+    for rows in row_blocks(len(degree), _ROWS_PER_BLOCK):
+        entries = slice(affinity.indptr[rows.start], affinity.indptr[rows.stop])
+        np.multiply(affinity.data[entries], scale[affinity.indices[entries]], out=data[entries])
+        data[entries] *= np.repeat(scale[rows], np.diff(affinity.indptr[rows.start : rows.stop + 1]))
     return sparse.csr_array((data, affinity.indices, affinity.indptr), shape=affinity.shape)
 
 
@@ -132,9 +139,95 @@ def degrees(affinity: sparse.csr_array) -> FloatArray:
     return total
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderedGraph:
+    """A graph whose nodes are renumbered such that neighbors are near each other in memory.
+
+    Products with large graphs are several times faster in such an order.
+
+    Attributes
+    ----------
+    matrix : scipy.sparse.csr_array of shape (n, n)
+        The graph with node ``order[i]`` as node i.
+    order : ndarray of int64, shape (n,)
+        The order.
+    """
+
+    matrix: sparse.csr_array
+    order: IntArray
+
+    @classmethod
+    def of(cls, graph: sparse.csr_array, order: IntArray) -> OrderedGraph:
+        """Renumber the nodes of a graph.
+
+        Parameters
+        ----------
+        graph : scipy.sparse.csr_array of shape (n, n)
+            The graph.
+        order : ndarray of int64, shape (n,)
+            The order.
+
+        Returns
+        -------
+        OrderedGraph
+        """
+        number = np.empty(len(order), dtype=graph.indices.dtype)
+        number[order] = np.arange(len(order))
+        rows = graph[order]
+        matrix = sparse.csr_array((rows.data, number[rows.indices], rows.indptr), shape=graph.shape)
+        matrix.sort_indices()
+        return cls(matrix, order)
+
+    @classmethod
+    def normalized(cls, neighbors: Neighbors, order: IntArray) -> OrderedGraph:
+        """Compute the normalized graph of neighbors, with less memory than by renumbering it afterwards.
+
+        Parameters
+        ----------
+        neighbors : Neighbors
+            k neighbors per sample.
+        order : ndarray of int64, shape (n,)
+            The order.
+
+        Returns
+        -------
+        OrderedGraph
+        """
+        number = np.empty(len(order), dtype=np.int32)
+        number[order] = np.arange(len(order))
+        columns: Any = np.empty(neighbors.indices.shape, dtype=np.int32)  # half the memory of int64
+        for rows in row_blocks(len(order), _ROWS_PER_BLOCK):
+            columns[rows] = number[neighbors.indices[order[rows]]]  # any for -1, which has no similarity
+        similarities = neighbors.similarities[order]
+        affinity = symmetric_affinity(replace(neighbors, indices=columns, similarities=similarities))
+        return cls(normalized(affinity, degrees(affinity)), order)
+
+
 def _symmetric(graph: sparse.csr_array) -> sparse.csr_array:
+    """The elementwise maximum of a graph and its transpose, in blocks of rows.
+
+    scipy's own maximum would need memory for twice the entries of both, and for the result.
+    """
     transposed = graph.T.tocsr()  # also sorts the columns of every row
-    return graph.maximum(transposed).tocsr()
+    n = graph.shape[0]
+    counts = np.zeros(n, dtype=np.int64)
+    data = np.empty(2 * graph.nnz, dtype=graph.dtype)
+    columns = np.empty(2 * graph.nnz, dtype=transposed.indices.dtype)
+    end = 0
+    for rows in row_blocks(n, _ROWS_PER_BLOCK):
+        part = graph[rows]
+        part.sort_indices()  # scipy merges sorted rows several times faster
+        part = part.maximum(transposed[rows]).tocsr()
+        begin, end = end, end + part.nnz
+        data[begin:end], columns[begin:end] = part.data, part.indices
+        counts[rows] = np.diff(part.indptr)
+    data.resize(end, refcheck=False)  # in place: what was not written has never been in memory
+    columns.resize(end, refcheck=False)
+    row_ends = np.concatenate([[0], np.cumsum(counts)])
+    row_ends = row_ends.astype(np.int32) if end < 2**31 else row_ends
+    symmetric = sparse.csr_array((data, columns, row_ends), shape=graph.shape)
+    symmetric.has_canonical_format = True
+    return symmetric
 
 
 def _checked_graph(knn_graph: Any, n_samples: int) -> sparse.csr_array:

@@ -1,15 +1,22 @@
 """Approximate neighbors through an inverted file (IVF) whose recall is measured.
 
-Samples are divided into cells around centers, and a query is compared with the samples of the nearest cells
-only. Three things make this fast on a CPU: queries are processed in the order of their cells, so that a cell
-stays in the cache; wide features are searched along their first principal axes, and only the candidates found
-there are compared in all features; and the number of cells per query is the smallest one that reaches the
-target recall on a sample of queries, for which the exact neighbors are computed.
+Samples are divided into cells of constant size, and a query is compared with the samples of the nearest cells
+only, so that the time per sample hardly depends on the number of samples. What makes this fast on a CPU:
+
+- The queries are the samples themselves, in the order of their cells: the nearest cells of a query are sought
+  among those near its own cell, and what a query reads is still in the cache from the one before.
+- Cells are scanned by 4-bit product codes of the principal components (PQ fast scan), and only the candidates
+  that are found there are compared in all features. A code has two components, or one where that would
+  take too many candidates, as on features without structure.
+- Number of cells and number of candidates per query are the cheapest ones that reach the target recall on a
+  sample of queries, for which the exact neighbors are computed.
+
+If codes do not reach it, the cells are scanned in all features.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import faiss
@@ -17,95 +24,107 @@ import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.features.scale import principal_axes, project
+from laplaceconfidence.graph.cells import Cells, divide
+from laplaceconfidence.graph.product_codes import paired_axes, scalar_codes
+from laplaceconfidence.graph.recall import Effort, ExactNeighbors, without_self
 from laplaceconfidence.stages import stage
+from laplaceconfidence.threads import limited_threads
 
-WIDE = 128  # features; wider ones are searched along this many principal axes
+WIDE = 128  # features; wider ones are divided into cells along this many principal axes
 QUERIES_AT_ONCE = 4_096
-RECALL_QUERIES = 256
+TUNING_QUERIES, RECALL_QUERIES = 256, 128  # to choose the effort on, and to measure the recall on
+CELL_SIZE = 256
+NEARBY = 128  # cells among which the nearest ones of a query are sought, at first
+MOST_CANDIDATES = 24  # per neighbor
+FINER_FROM = 8  # candidates per neighbor from which on codes of one component are tried
+CODED_VARIANCE = {2: 0.98, 1: 0.999}  # share of the variance in the codes, by components per code
+_AXES_SAMPLE, _CODE_SAMPLE = 5_000, 4_096  # samples that axes and codes are fitted to
+EXACT_NANOSECONDS = 0.033  # of an exact search, per pair of samples and feature
+_ONE_QUERY_AT_A_TIME = 11  # faiss's number for this way to scan, the fastest one for small cells
 
 
-@dataclass(frozen=True, slots=True)
 class InvertedFile:
     """Samples in the order of their cells, with an index.
 
-    Attributes
+    Parameters
     ----------
     points : ndarray of float32, shape (n, d)
-        Unit vectors.
+        Unit vectors, in the order of their cells.
     coarse : ndarray of float32, shape (n, d')
-        What is searched: the points, or their first principal components.
-    order : ndarray of int64, shape (n,)
-        The original row of every sample.
-    index : faiss.IndexIVFFlat
-        The index over ``coarse``.
+        What was divided into cells, in the same order: the points, or their first principal components.
+    cells : Cells
+        The cells.
+    axes_per_code : {1, 2} or None
+        Number of principal components of ``coarse`` per code; ``None`` scans the points themselves.
     """
 
-    points: FloatArray
-    coarse: FloatArray
-    order: IntArray
-    index: Any
+    def __init__(
+        self, points: FloatArray, coarse: FloatArray, cells: Cells, axes_per_code: int | None
+    ) -> None:
+        self.points, self.coarse, self.cells = points, coarse, cells
+        self.axes: FloatArray | None = None
+        self.n_codes = 0
+        if axes_per_code is not None:
+            self.axes = paired_axes(_evenly(coarse, _AXES_SAMPLE), CODED_VARIANCE[axes_per_code])
+            self.n_codes = self.axes.shape[1] // axes_per_code
+        self.index = self._filled_index()
+        self.nearby = _nearby_cells(cells, NEARBY)
 
-    @classmethod
-    def build(cls, points: FloatArray, n_axes: int | None, seed: int) -> InvertedFile:
-        """Divide samples into cells.
+    def _filled_index(self) -> Any:
+        n_cells = len(self.cells)
+        index: Any  # faiss's stubs do not know all members
+        if self.axes is None:
+            width = self.points.shape[1]
+            index = faiss.IndexIVFFlat(faiss.IndexFlatL2(width), width, n_cells, faiss.METRIC_L2)
+        else:
+            width = self.axes.shape[1]
+            index = faiss.IndexIVFPQ(faiss.IndexFlatL2(width), width, n_cells, self.n_codes, 4)
+            index.by_residual = False  # better codes, but one more table per query and cell
+            index.pq.cp.niter = 6
+            index.pq.cp.min_points_per_centroid = 1
+            index.pq.train(_evenly(self.coarse, _CODE_SAMPLE) @ self.axes)
+        index.is_trained = True
+        cell = np.repeat(np.arange(n_cells), self.cells.sizes)
+        for rows in row_blocks(len(self.points), 16 * QUERIES_AT_ONCE):
+            vectors = self._scanned(rows)
+            if self.n_codes == vectors.shape[1]:
+                codes = scalar_codes(vectors, faiss.vector_to_array(index.pq.centroids).reshape(-1, 16))
+                cell_bytes = cell[rows].astype("<i8").view(np.uint8).reshape(len(codes), 8)
+                n_bytes = int(index.coarse_code_size())
+                codes = np.hstack([cell_bytes[:, :n_bytes], codes])
+                index.add_sa_codes(codes, np.arange(rows.start, rows.stop))
+            else:  # unlike add(), this does not search the cells
+                index.add_core(len(vectors), faiss.swig_ptr(vectors), None, faiss.swig_ptr(cell[rows]))
+        if self.axes is not None:
+            index = faiss.IndexIVFPQFastScan(index, 32)
+            index.implem = _ONE_QUERY_AT_A_TIME
+        return index
 
-        Parameters
-        ----------
-        points : ndarray of float32, shape (n, d)
-            Unit vectors.
-        n_axes : int or None
-            Number of principal axes to search along; ``None`` searches in all features.
-        seed : int
-            Seed of the k-means clustering.
+    def _scanned(self, rows: slice | IntArray) -> FloatArray:
+        return self.points[rows] if self.axes is None else self.coarse[rows] @ self.axes
 
-        Returns
-        -------
-        InvertedFile
-        """
-        coarse = points
-        if n_axes is not None:
-            mean, axes, _ = principal_axes(points, n_axes)
-            coarse = project(points, mean, axes)
-        n, d = coarse.shape
-        # Finding the nearest cells takes time proportional to n_cells per query, scanning them to n /
-        # n_cells.
-        n_cells = max(1, int(500 * (n / 50_000) ** 0.6))
-        centers = faiss.IndexFlatL2(d)
-        index = faiss.IndexIVFFlat(centers, d, n_cells, faiss.METRIC_L2)
-        index.cp.niter = 4  # few iterations suffice
-        index.cp.max_points_per_centroid = 20
-        index.cp.min_points_per_centroid = 1  # faiss prints a warning otherwise
-        index.cp.seed = seed
-        index.train(coarse)
-        cells = centers.search(coarse, 1)[1][:, 0]
-        order = np.argsort(cells, kind="stable")
-        points = points[order]
-        coarse = points if n_axes is None else coarse[order]
-        cells = cells[order]
-        # Unlike add(), this does not search the cells again.
-        index.add_core(n, faiss.swig_ptr(coarse), None, faiss.swig_ptr(cells))
-        return cls(points, coarse, order, index)
-
-    def search(self, rows: IntArray, k: int, n_candidates: int) -> tuple[IntArray, FloatArray]:
-        """Find the most similar samples among candidates, by the inner product in all features.
+    def search(self, rows: IntArray, n_cells: int, n_candidates: int) -> tuple[IntArray, FloatArray]:
+        """Find samples that are similar to some of the samples.
 
         Parameters
         ----------
         rows : ndarray of int64, shape (m,)
-            Positions of the queries in ``points``.
-        k : int
-            Number of samples to return per query.
+            Positions of the queries in ``points``, ascending.
+        n_cells : int
+            Number of cells per query.
         n_candidates : int
-            Number of candidates per query from the search in ``coarse``.
+            Number of samples per query.
 
         Returns
         -------
-        indices : ndarray of int64, shape (m, k)
-            Positions in ``points``, most similar first.
-        similarities : ndarray of float32, shape (m, k)
-            Inner products.
+        candidates : ndarray of int64, shape (m, n_candidates)
+            Positions in ``points``, nearest first by what was scanned; -1 where fewer were found.
+        similarities : ndarray of float32, shape (m, n_candidates)
+            Inner products in all features, -inf where ``candidates`` are -1.
         """
-        candidates = self.index.search(self.coarse[rows], n_candidates)[1]
+        self.index.nprobe = n_cells
+        probed = self._nearest_cells(rows, n_cells)
+        candidates = self.index.search_preassigned(self._scanned(rows), n_candidates, probed, None)[1]
         queries = self.points[rows]
         similarities = np.empty(candidates.shape, dtype=np.float32)
         faiss.fvec_inner_products_by_idx(  # type: ignore[attr-defined]  # missing in faiss's own stubs
@@ -117,21 +136,32 @@ class InvertedFile:
             len(rows),
             n_candidates,
         )
-        if n_candidates > k:
-            best = np.argpartition(similarities, n_candidates - k, axis=1)[:, n_candidates - k :]
-            candidates, similarities = _take(best, candidates, similarities)
-            candidates, similarities = _take(np.argsort(-similarities, axis=1), candidates, similarities)
+        similarities[candidates < 0] = -np.inf
         return candidates, similarities
 
-    def search_all(self, k: int, n_candidates: int) -> tuple[IntArray, FloatArray]:
+    def _nearest_cells(self, rows: IntArray, n_cells: int) -> IntArray:
+        own = self._cell_of(rows)
+        nearest = np.empty((len(rows), n_cells), dtype=np.int64)
+        for members in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(own)) + 1):
+            near = self.nearby[own[members[0]]]
+            found = faiss.knn(self.coarse[rows[members]], self.cells.centers[near], n_cells)[1]
+            nearest[members] = near[found]
+        return nearest
+
+    def _cell_of(self, rows: IntArray) -> IntArray:
+        return np.searchsorted(self.cells.starts, rows, side="right") - 1
+
+    def search_all(self, k: int, effort: Effort, n_threads: int) -> tuple[IntArray, FloatArray]:
         """Find the most similar other samples of every sample.
 
         Parameters
         ----------
         k : int
             Number of neighbors per sample.
-        n_candidates : int
-            As in ``search``.
+        effort : Effort
+            What every sample is compared with.
+        n_threads : int
+            Number of threads; the result does not depend on it.
 
         Returns
         -------
@@ -140,59 +170,95 @@ class InvertedFile:
         similarities : ndarray of float32, shape (n, k)
             Inner products.
         """
-        n = len(self.points)
+        n, order = len(self.points), self.cells.order
         indices = np.empty((n, k), dtype=np.int64)
         similarities = np.empty((n, k), dtype=np.float32)
-        with stage("neighbors", total=n) as advance:
-            for block in row_blocks(n, QUERIES_AT_ONCE):
-                rows = np.arange(block.start, block.stop)
-                found, similar = without_self(rows, *self.search(rows, k + 1, n_candidates))
-                originals = np.where(found >= 0, self.order[found], -1)
-                indices[self.order[rows]], similarities[self.order[rows]] = originals, similar
-                advance(len(rows))
+
+        def search_block(block: slice) -> int:
+            rows = np.arange(block.start, block.stop)
+            found = _most_similar(*self.search(rows, effort.n_cells, effort.n_candidates), k + 1)
+            positions, similarities[order[rows]] = without_self(rows, *found)
+            indices[order[rows]] = np.where(positions >= 0, order[positions], -1)
+            return len(rows)
+
+        with (
+            stage("neighbors", total=n) as advance,
+            limited_threads(1),
+            ThreadPoolExecutor(n_threads, initializer=faiss.omp_set_num_threads, initargs=(1,)) as pool,
+        ):
+            for n_found in pool.map(search_block, row_blocks(n, QUERIES_AT_ONCE)):
+                advance(n_found)
         return indices, similarities
 
-    def reach(self, target: float, k: int, n_candidates: int, rng: np.random.Generator) -> float:
-        """Set the number of cells per query to the smallest one that reaches a recall.
+    def fitting_effort(self, target: float, exact: ExactNeighbors, longest: float = np.inf) -> Effort:
+        """Choose the numbers of cells and candidates that reach a recall in the shortest time.
 
         Parameters
         ----------
         target : float
             The recall to reach.
-        k : int
-            Number of neighbors per query. The query itself, which is always found, does not count.
-        n_candidates : int
-            As in ``search``.
-        rng : numpy.random.Generator
-            Draws the queries.
+        exact : ExactNeighbors
+            Queries to measure the recall on.
+        longest : float, default=inf
+            Nanoseconds per query above which no more cells are tried.
 
         Returns
         -------
-        float
-            The measured recall, which may be below ``target``.
+        Effort
+            The one of highest recall if none reaches ``target``.
         """
-        n = len(self.points)
-        rows = np.sort(rng.choice(n, size=min(RECALL_QUERIES, n), replace=False))
-        exact = faiss.IndexFlatIP(self.points.shape[1])
-        exact.add(self.points)
-        # Any point as similar as the k-th true neighbor counts, because duplicates tie.
-        similar, found = exact.search(self.points[rows], k + 1)
-        accepted = without_self(rows, found, similar)[1][:, -1:] - 1e-6
-        cells, recall = 0, 0.0
-        while recall < target and cells < self.index.nlist:
-            cells = min(max(4, cells + max(2, cells // 4)), self.index.nlist)
-            self.index.nprobe = cells
-            before = recall
-            similar = without_self(rows, *self.search(rows, k + 1, n_candidates))[1]
-            recall = float((similar >= accepted).mean())
-            if cells > 64 and recall <= before:
-                break  # the principal axes, not the cells, limit the recall
-        return recall
+        rows, k = exact.rows, exact.neighbors.shape[1]
+        n, most = len(self.points), k + 1 if self.axes is None else MOST_CANDIDATES * (k + 1)
+        tried = min(n, most, 4 * (k + 1))  # candidates; more only if these do not suffice
+        best: Effort | None = None
+        n_cells, before = self._fewest_cells(exact, target), -1.0
+        while True:
+            candidates, similar = self.search(rows, n_cells, tried)
+            hits = (similar >= exact.accepted) & (candidates != rows[:, None])
+            recall = np.minimum(hits.cumsum(axis=1), k).mean(axis=0) / k  # by the number of candidates
+            if recall[-1] < target and tried < min(n, most):
+                tried = min(n, most, 2 * tried)
+                continue
+            enough = int(np.clip(np.searchsorted(recall, target) + 1, k + 1, tried))
+            one = Effort(n_cells, enough, float(recall[enough - 1]), self._nanoseconds(n_cells, enough))
+            best = one if best is None else max(best, one, key=lambda effort: effort.merit(target))
+            has_reached = best.recall >= target
+            limit = best.nanoseconds if has_reached else longest
+            # More cells do not help where codes cannot tell neighbors from other samples.
+            codes_fail = self.axes is not None and n_cells > 32 and recall[-1] < before + 0.002
+            is_over = n_cells == len(self.cells) or self._nanoseconds(n_cells, k + 1) >= limit
+            if is_over or (codes_fail and not has_reached):
+                return best
+            before = float(recall[-1])
+            n_cells = min(n_cells + max(1, n_cells // 4), len(self.cells))
+            if n_cells > self.nearby.shape[1]:
+                self.nearby = _nearby_cells(self.cells, 4 * self.nearby.shape[1])
+
+    def _fewest_cells(self, exact: ExactNeighbors, target: float) -> int:
+        """The number of nearest cells in which a share of the neighbors is, or all nearby cells."""
+        nearest = self._nearest_cells(exact.rows, self.nearby.shape[1])
+        neighbor_cells = self._cell_of(exact.neighbors)
+        are_in = (nearest[:, :, None] == neighbor_cells[:, None, :]).sum(axis=2)
+        shares = are_in.sum(axis=0).cumsum() / neighbor_cells.size
+        return min(int(np.searchsorted(shares, target)) + 1, len(shares))
+
+    def _nanoseconds(self, n_cells: int, n_candidates: int) -> float:
+        """Rough time of a query, as measured with AVX-512."""
+        sizes, d = self.cells.sizes, self.points.shape[1]
+        n_scanned = n_cells * int((sizes**2).sum()) / int(sizes.sum())
+        per_point = 0.02 * self.n_codes if self.n_codes else 5 + 0.055 * d
+        return float(200 * n_cells + per_point * n_scanned + (75 + 0.15 * d) * n_candidates)
 
 
 def approximate_neighbors(
-    points: FloatArray, k: int, target_recall: float, rng: np.random.Generator
-) -> tuple[IntArray, FloatArray, float, IntArray]:
+    points: FloatArray,
+    k: int,
+    target_recall: float,
+    rng: np.random.Generator,
+    *,
+    n_threads: int,
+    at_any_cost: bool,
+) -> tuple[IntArray, FloatArray, float, IntArray] | None:
     """Find approximate neighbors.
 
     Parameters
@@ -205,6 +271,10 @@ def approximate_neighbors(
         Share of the true neighbors to find.
     rng : numpy.random.Generator
         Source of randomness.
+    n_threads : int
+        Number of threads; the result does not depend on it.
+    at_any_cost : bool
+        Whether to search even if an exact search would be faster, as it is if the samples have no structure.
 
     Returns
     -------
@@ -218,45 +288,76 @@ def approximate_neighbors(
         The samples in the order of their cells.
     """
     n, d = points.shape
-    seed = int(rng.integers(2**31 - 1))
-    # From fast to accurate: along principal axes, then with more candidates, then in all features.
-    plans = [(WIDE, 2 * k), (WIDE, 4 * k), (None, k + 1)] if d > WIDE else [(None, k + 1)]
-    built: InvertedFile | None = None
-    for n_axes, n_candidates in plans:
-        n_candidates = min(max(n_candidates, k + 1), n)
-        with stage("index"):
-            if built is None or n_axes is None:
-                built = InvertedFile.build(points, n_axes, seed)
-            recall = built.reach(target_recall, k, n_candidates, rng)
-        if recall >= target_recall:
-            break
-    assert built is not None
-    return *built.search_all(k, n_candidates), recall, built.order
+    longest = np.inf if at_any_cost else EXACT_NANOSECONDS * n * d
+    # The chosen effort is a little better on the queries it was chosen on than on others.
+    target = target_recall + 0.2 * (1 - target_recall)
+    with stage("index"):
+        coarse = points
+        if d > WIDE:
+            mean, axes, _ = principal_axes(_evenly(points, _AXES_SAMPLE), min(WIDE, n))
+            coarse = project(points, mean, axes)
+        cells = divide(coarse, CELL_SIZE, int(rng.integers(2**31 - 1)))
+        points = points[cells.order]
+        coarse = points if d <= WIDE else coarse[cells.order]
+        drawn = rng.choice(n, size=min(TUNING_QUERIES + RECALL_QUERIES, n), replace=False)
+        parts = np.split(drawn, [len(drawn) * TUNING_QUERIES // (TUNING_QUERIES + RECALL_QUERIES)])
+        tuning, check = (ExactNeighbors.search(points, np.sort(part), k) for part in parts)
+        built, effort = _fitting_index(points, coarse, cells, (target_recall, target), tuning, longest)
+    if not at_any_cost and (effort.recall < target_recall or effort.nanoseconds > longest):
+        return None
+    indices, similarities = built.search_all(k, effort, n_threads)
+    recall = float((similarities[cells.order[check.rows]] >= check.accepted).mean())
+    return indices, similarities, recall, cells.order
 
 
-def without_self(rows: IntArray, indices: IntArray, similarities: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Remove the query itself from the samples that were found.
+def _fitting_index(
+    points: FloatArray,
+    coarse: FloatArray,
+    cells: Cells,
+    targets: tuple[float, float],
+    exact: ExactNeighbors,
+    longest: float,
+) -> tuple[InvertedFile, Effort]:
+    """The index that reaches a recall in the shortest time, and how.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (m,)
-        The queries.
-    indices : ndarray of shape (m, k + 1)
-        Samples found for every query.
-    similarities : ndarray of shape (m, k + 1)
-        Their similarities.
-
-    Returns
-    -------
-    indices : ndarray of shape (m, k)
-        Without the query, or without the last sample if duplicates displaced the query.
-    similarities : ndarray of shape (m, k)
+    A finer one is only built if the one before needs many candidates or misses the lower of the targets.
     """
-    kept = indices != rows[:, None]
-    kept[kept.all(axis=1), -1] = False
-    shape = len(rows), indices.shape[1] - 1
-    return indices[kept].reshape(shape), similarities[kept].reshape(shape)
+    required, wanted = targets
+    many = FINER_FROM * (exact.neighbors.shape[1] + 1)
+    best: tuple[InvertedFile, Effort] | None = None
+    for axes_per_code in (2, 1, None) if len(points) >= CELL_SIZE else (None,):
+        if (
+            best is not None
+            and best[1].recall >= required
+            and (axes_per_code is None or best[1].n_candidates < many)
+        ):
+            break
+        built = InvertedFile(points, coarse, cells, axes_per_code)
+        effort = built.fitting_effort(wanted, exact, longest)
+        if best is None or effort.merit(wanted) > best[1].merit(wanted):
+            best = built, effort
+    assert best is not None
+    return best
 
 
-def _take(order: IntArray, *columns: Any) -> tuple[Any, ...]:
-    return tuple(np.take_along_axis(column, order, axis=1) for column in columns)
+def _most_similar(candidates: IntArray, similarities: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+    """The k most similar candidates of every query, sorted; faster than numpy's partition."""
+    shape = len(candidates), k
+    indices, best = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.float32)
+    heap = faiss.float_minheap_array_t()
+    heap.nh, heap.k, heap.ids, heap.val = *shape, faiss.swig_ptr(indices), faiss.swig_ptr(best)
+    heap.heapify()
+    n_candidates = candidates.shape[1]
+    heap.addn_with_ids(n_candidates, faiss.swig_ptr(similarities), faiss.swig_ptr(candidates), n_candidates)
+    heap.reorder()
+    return indices, best
+
+
+def _evenly(vectors: FloatArray, n: int) -> FloatArray:
+    """At most about n rows, evenly spread."""
+    return vectors[:: max(1, len(vectors) // n)]
+
+
+def _nearby_cells(cells: Cells, n_nearby: int) -> IntArray:
+    """The nearest cells of every cell, the cell itself included."""
+    return faiss.knn(cells.centers, cells.centers, min(n_nearby, len(cells)))[1]

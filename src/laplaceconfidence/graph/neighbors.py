@@ -12,7 +12,8 @@ import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.exceptions import AdjustedSettingWarning
-from laplaceconfidence.graph.inverted_file import QUERIES_AT_ONCE, approximate_neighbors, without_self
+from laplaceconfidence.graph.inverted_file import QUERIES_AT_ONCE, approximate_neighbors
+from laplaceconfidence.graph.recall import without_self
 from laplaceconfidence.stages import stage
 from laplaceconfidence.threads import limited_threads, thread_count
 from laplaceconfidence.validation import check_choice, check_integer, check_random_state, must_be
@@ -112,7 +113,8 @@ def find_neighbors(
     n_neighbors : int
         Number of neighbors per sample, at most n - 1.
     search : {"auto", "exact", "ivf"}, default="auto"
-        "ivf" is an inverted file, approximate and fast; "auto" uses it from 20,000 samples on.
+        "ivf" is an inverted file, approximate and fast; "auto" uses it from 20,000 samples on, unless the
+        samples have so little structure that an exact search takes less time.
     target_recall : float, default=0.95
         Share of the true neighbors that an inverted file must find, measured on a sample.
     n_jobs : int or None, default=None
@@ -128,20 +130,26 @@ def find_neighbors(
     check_choice(search, "search", SEARCHES)
     check_integer(n_neighbors, "n_neighbors", minimum=1, maximum=len(unit_features) - 1)
     points = np.ascontiguousarray(unit_features, dtype=np.float32)
-    use_ivf = search == "ivf" or (search == "auto" and len(points) >= IVF_FROM)
+    found = None
     with limited_threads(thread_count(n_jobs)):
-        if not use_ivf:
+        if search == "ivf" or (search == "auto" and len(points) >= IVF_FROM):
+            found = approximate_neighbors(
+                points,
+                n_neighbors,
+                target_recall,
+                check_random_state(random_state),
+                n_threads=thread_count(n_jobs),
+                at_any_cost=search == "ivf",
+            )
+        if found is not None:
+            indices, similarities, recall, order = found
+        else:
             with stage("neighbors", total=len(points)) as advance:
                 indices, similarities = _exact(points, points, n_neighbors, advance, others_only=True)
             recall, order = 1.0, None
-        else:
-            rng = check_random_state(random_state)
-            indices, similarities, recall, order = approximate_neighbors(
-                points, n_neighbors, target_recall, rng
-            )
     if unit_features.dtype == np.float64:
         similarities = _inner_products(unit_features, indices)
-    return Neighbors(indices, similarities, "ivf" if use_ivf else "exact", recall, order)
+    return Neighbors(indices, similarities, "exact" if found is None else "ivf", recall, order)
 
 
 def euclidean_neighbors(points: FloatArray, n_neighbors: int, *, n_jobs: int | None = None) -> Neighbors:

@@ -3,7 +3,8 @@
 ``issues`` is the ranked table, one row per sample. ``evidence`` holds, in the order of the data, the most
 probable classes of every sample and its neighbors of largest weight, which reports and reviews show. Images
 that exist in memory only are stored in ``pictures.npy`` and ``picture_rows.npy``; the data itself, if
-requested, in ``data.npz``; a sample to be verified, if one was drawn, in ``review_sample.csv``.
+requested, in ``data.npz``; labels of several annotators as ``annotation_tables`` says; a sample to be
+verified, if one was drawn, in ``review_sample.csv``.
 """
 
 from __future__ import annotations
@@ -17,18 +18,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from laplaceconfidence.arrays import IntArray
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.auditing.annotation import AnnotationSummary
 from laplaceconfidence.auditing.diagnostics import fit_diagnostics
 from laplaceconfidence.auditing.result import AuditResult
+from laplaceconfidence.auditing.review_sample import ReviewSample
 from laplaceconfidence.auditing.row_order import RowOrder
-from laplaceconfidence.auditing.statement import AuditStatement
+from laplaceconfidence.auditing.statement import MAJORITY_LABEL, AuditStatement
 from laplaceconfidence.auditing.table import FlagRule
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.files import replacing, write_json
 from laplaceconfidence.parquet_files import write_parquet
+from laplaceconfidence.records.annotation_tables import ANNOTATION_FILES, AnnotationTables, write_annotation
 from laplaceconfidence.records.data_archive import write_archive
+from laplaceconfidence.records.evidence_pages import EvidencePages
 from laplaceconfidence.records.evidence_table import evidence_table
 from laplaceconfidence.records.pictures import (
     PICTURE_ROWS,
@@ -119,7 +124,7 @@ class AuditRecord:
         where these were not looked for.
     order_closeness, order_p_value : float, optional
         Whether the rows are in random order, as in ``RowOrder``; None where that could not be tested.
-    search, n_neighbors, recall, n_iter, residual, converged, energy : optional
+    search, n_neighbors, recall, n_iter, residual, converged, energy, view_weights : optional
         What the estimator reports about its fit, as in ``FitDiagnostics``.
     timings : dict of str to float
         Seconds per stage.
@@ -127,6 +132,13 @@ class AuditRecord:
         Warnings of the audit.
     review_sample : tuple of int
         Rows drawn at random for a person to verify, in that order.
+    review_uncertain : tuple of int
+        Further rows to verify, whose answer is least certain.
+    annotation : AnnotationSummary, optional
+        What was found about several annotators; their tables are ``labels``, ``annotators`` and
+        ``questions``.
+    n_parts : int, optional
+        Number of parts that the tables are in, of an audit in blocks; None where they are single files.
     kind, format_version, files :
         Kind of the run, version of its format, and the files that belong to it.
     """
@@ -173,9 +185,13 @@ class AuditRecord:
     residual: float | None = None
     converged: bool | None = None
     energy: tuple[float, float] | None = None
+    view_weights: dict[str, float] | None = None
     timings: dict[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     review_sample: tuple[int, ...] = ()
+    review_uncertain: tuple[int, ...] = ()
+    annotation: AnnotationSummary | None = None
+    n_parts: int | None = None
 
     @property
     def row_order(self) -> RowOrder | None:
@@ -200,6 +216,7 @@ class AuditRecord:
             rule=FlagRule(self.settings.get("threshold"), self.settings.get("target_precision")),
             expected_precision=self.expected_precision,
             reachable_precision=self.reachable_precision,
+            unit="label" if self.annotation is None else MAJORITY_LABEL,
         )
 
 
@@ -221,6 +238,8 @@ class AuditRun:
     @cached_property
     def issues(self) -> pd.DataFrame:
         """pandas.DataFrame: the ranked table, indexed by row as it was in memory."""
+        if self.record.n_parts is not None:
+            return _ranked_parts(self.folder, self.record)
         table = _checked_table(self.folder / "issues.parquet", ISSUE_COLUMNS, self.record.n_samples)
         return table.set_index("row")
 
@@ -228,6 +247,34 @@ class AuditRun:
     def evidence(self) -> pd.DataFrame:
         """pandas.DataFrame: top classes and main neighbors of every sample, in the order of the data."""
         return _checked_table(self.folder / "evidence.parquet", ("top_classes",), self.record.n_samples)
+
+    def evidence_of(self, row: int) -> dict[str, Any]:
+        """Return the top classes and main neighbors of one sample.
+
+        Parameters
+        ----------
+        row : int
+            Row of the sample.
+
+        Returns
+        -------
+        dict of str to object
+            The cells of ``evidence``; those of an audit in blocks are read page by page.
+        """
+        if self.record.n_parts is None:
+            return {str(name): self.evidence[name].iloc[row] for name in self.evidence.columns}
+        return self._evidence_pages.of(row)
+
+    @cached_property
+    def _evidence_pages(self) -> EvidencePages:
+        names = [f"evidence-{part:05d}.parquet" for part in range(self.record.n_parts or 0)]
+        return EvidencePages([self.folder / name for name in names], self.record.n_samples)
+
+    @cached_property
+    def annotation(self) -> AnnotationTables | None:
+        """AnnotationTables or None: single labels and annotators, where there are several."""
+        summary = self.record.annotation
+        return None if summary is None else AnnotationTables(self.folder, summary)
 
     @cached_property
     def pictures(self) -> StoredPictures:
@@ -244,8 +291,8 @@ def write_audit(
     overwrite: bool = False,
     discard_decisions: bool = False,
     keep_data: bool = False,
-    review_sample: IntArray | None = None,
-    keep_features: bool = False,
+    review_sample: ReviewSample | None = None,
+    learned_features: FloatArray | None = None,
 ) -> AuditRun:
     """Write an audit into a new folder, completely or not at all.
 
@@ -265,10 +312,10 @@ def write_audit(
         Whether it may be replaced even if it holds decisions of a review.
     keep_data : bool, default=False
         Whether the data itself is stored in the folder, for data that cannot be read from anywhere else.
-    review_sample : ndarray of int, optional
-        Rows drawn at random, which are written as a table to be filled in.
-    keep_features : bool, default=False
-        Whether the features are stored in the folder, for those that a network learned.
+    review_sample : ReviewSample, optional
+        Labels to verify, which are written as a table to be filled in.
+    learned_features : ndarray of shape (n, d), optional
+        Features that a network learned for this audit, to be stored in the folder.
 
     Returns
     -------
@@ -281,10 +328,16 @@ def write_audit(
     record = record_of(result, source=described, warnings=warnings)
     if review_sample is not None:
         # Not among the files that belong to a run, as people fill it in, move it and send it.
-        record = replace(record, review_sample=tuple(review_sample.tolist()))
+        record = replace(
+            record,
+            review_sample=tuple(review_sample.at_random.tolist()),
+            review_uncertain=tuple(review_sample.uncertain.tolist()),
+        )
     if keep_data:
         record = replace(record, files=(*record.files, DATA), source={**record.source, "source": DATA})
-    if keep_features:
+    if result.annotation is not None:
+        record = replace(record, files=(*record.files, *ANNOTATION_FILES))
+    if learned_features is not None:
         record = replace(record, files=(*record.files, LEARNED_FEATURES))
     if has_pictures := needs_pictures(result.dataset):
         record = replace(record, files=(*record.files, PICTURES, PICTURE_ROWS))
@@ -296,14 +349,16 @@ def write_audit(
         write_parquet(temporary / "evidence.parquet", evidence)
         if has_pictures:
             write_pictures(temporary, result.dataset, _by_interest(result, record.review_sample))
+        if result.annotation is not None:
+            write_annotation(temporary, result.annotation)
         if review_sample is not None:
             write_review_sample(temporary, result.table, review_sample)
         if keep_data:
             write_archive(temporary / DATA, result.dataset)
-        if keep_features:
+        if learned_features is not None:
             with replacing(temporary / LEARNED_FEATURES) as path:
-                np.save(path, np.asarray(result.dataset.features), allow_pickle=False)
-        write_json(temporary / record_name(KIND), _as_json(record))
+                np.save(path, learned_features, allow_pickle=False)
+        write_json(temporary / record_name(KIND), as_json(record))
     return AuditRun(Path(folder), record)
 
 
@@ -365,7 +420,7 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
         class_names=dataset.class_names,
         class_values=tuple(dataset.class_values.tolist()),
         estimator=result.estimator_name,
-        settings={name: _plain(value) for name, value in result.settings.items()},
+        settings={name: plain(value) for name, value in result.settings.items()},
         n_samples=len(dataset),
         n_labeled=int((dataset.labels != MISSING).sum()),
         n_classes=dataset.n_classes,
@@ -391,13 +446,15 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
         reachable_precision=statement.reachable_precision,
         search=diagnostics.search,
         n_neighbors=diagnostics.n_neighbors,
-        recall=_plain(diagnostics.recall),
+        recall=plain(diagnostics.recall),
         n_iter=diagnostics.n_iter,
-        residual=_plain(diagnostics.residual),
+        residual=plain(diagnostics.residual),
         converged=diagnostics.converged,
         energy=diagnostics.energy,
+        view_weights=diagnostics.view_weights,
         timings={name: round(seconds, 6) for name, seconds in result.timings.items()},
         warnings=warnings,
+        annotation=None if result.annotation is None else result.annotation.summary,
     )
 
 
@@ -410,8 +467,18 @@ def _by_interest(result: AuditResult, sample: tuple[int, ...]) -> IntArray:
     return rows_by_interest(worst_first, sample_first(labels, sample), len(labels), len(sample))
 
 
-def _as_json(record: AuditRecord) -> dict[str, Any]:
-    """The record, and below it the sentences that say what it means."""
+def as_json(record: AuditRecord) -> dict[str, Any]:
+    """Return the content of ``audit.json``: the record, and below it the sentences that say what it means.
+
+    Parameters
+    ----------
+    record : AuditRecord
+        The record.
+
+    Returns
+    -------
+    dict of str to object
+    """
     statement = record.statement
     sentences = {"headline": statement.headline, **dict(statement.facts)}
     return {**asdict(record), "statement": sentences}
@@ -421,8 +488,19 @@ def _n_flagged(result: AuditResult, column: str) -> int | None:
     return int(result.table[column].sum()) if column in result.table else None
 
 
-def _plain(value: Any) -> Any:
-    """A value as JSON stores it; what JSON cannot store, such as another estimator, as its ``repr``."""
+def plain(value: Any) -> Any:
+    """Return a value as JSON stores it; what JSON cannot store, such as another estimator, as its ``repr``.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+
+    Returns
+    -------
+    bool, int, float, str or None
+        ``None`` for a number that is not finite.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -430,13 +508,28 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
 
 
-def _checked_table(path: Path, columns: tuple[str, ...], n_rows: int) -> pd.DataFrame:
+def _ranked_parts(folder: Path, record: AuditRecord) -> pd.DataFrame:
+    import pandas as pd
+
+    paths = [folder / f"issues-{part:05d}.parquet" for part in range(record.n_parts or 0)]
+    parts = [_checked_table(path, (*ISSUE_COLUMNS, "rank"), None) for path in paths]
+    table = pd.concat(parts, ignore_index=True)
+    _check_length(folder, len(table), record.n_samples)
+    return table.sort_values("rank", kind="stable").drop(columns="rank").set_index("row")
+
+
+def _checked_table(path: Path, columns: tuple[str, ...], n_rows: int | None) -> pd.DataFrame:
     table = read_table(path)
     if lost := [name for name in columns if name not in table.columns]:
         raise RunFolderError(f"{path} has no column {lost[0]!r}: the run is damaged. Run the audit again.")
-    if len(table) != n_rows:
+    if n_rows is not None:
+        _check_length(path, len(table), n_rows)
+    return table
+
+
+def _check_length(path: Path, n_found: int, n_rows: int) -> None:
+    if n_found != n_rows:
         raise RunFolderError(
-            f"{path} has {len(table)} rows, but its record states {n_rows}: the run is damaged. "
+            f"{path} has {n_found} rows, but its record states {n_rows}: the run is damaged. "
             "Run the audit again."
         )
-    return table

@@ -1,4 +1,4 @@
-"""The table of labels drawn at random, for a person to fill in."""
+"""The table of labels for a person to verify, with an empty column to fill in."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from laplaceconfidence.arrays import IntArray
+from laplaceconfidence.auditing.review_sample import ReviewSample
 from laplaceconfidence.auditing.verified import labeled_rows_at_random
-from laplaceconfidence.auditing.verified_tables import GIVEN_LABEL, ID, VERIFIED_LABEL
+from laplaceconfidence.auditing.verified_tables import (
+    AT_RANDOM,
+    CHOSEN,
+    GIVEN_LABEL,
+    ID,
+    UNCERTAIN,
+    VERIFIED_LABEL,
+)
 from laplaceconfidence.csv_files import write_csv
 
 if TYPE_CHECKING:
@@ -19,8 +27,8 @@ if TYPE_CHECKING:
 REVIEW_SAMPLE = "review_sample.csv"
 
 
-def write_review_sample(folder: Path, issues: pd.DataFrame, rows: IntArray) -> None:
-    """Write the rows drawn for review as a table with an empty column to fill in.
+def write_review_sample(folder: Path, issues: pd.DataFrame, chosen: ReviewSample) -> None:
+    """Write the rows chosen for review as a table with an empty column to fill in.
 
     Parameters
     ----------
@@ -28,12 +36,14 @@ def write_review_sample(folder: Path, issues: pd.DataFrame, rows: IntArray) -> N
         The folder of the run.
     issues : pandas.DataFrame
         The table of an audit.
-    rows : ndarray of int
-        The rows, in the order in which they were drawn.
+    chosen : ReviewSample
+        The rows; those drawn at random come first, in the order in which they were drawn.
     """
+    rows = np.concatenate([chosen.at_random, chosen.uncertain])
     look_at = [column for column in ("path", "text") if column in issues.columns]
     sample = issues.loc[rows, [ID, *look_at, GIVEN_LABEL]]
     sample.insert(1, "row", rows)
+    sample[CHOSEN] = [AT_RANDOM] * len(chosen.at_random) + [UNCERTAIN] * len(chosen.uncertain)
     sample[VERIFIED_LABEL] = ""
     write_csv(folder / REVIEW_SAMPLE, sample, mark=True)
 

@@ -124,7 +124,7 @@ class SampleArrays:
         suggested = _codes(by_row["predicted_label"], run)
         probability = by_row["predicted_probability"].to_numpy(dtype=np.float64)
         alternative, alternative_probability = suggested, probability
-        if "alternative_label" in by_row.columns:  # not in runs of earlier versions
+        if {"alternative_label", "alternative_probability"} <= set(by_row.columns):  # not in earlier versions
             alternative = _codes(by_row["alternative_label"], run)
             alternative_probability = by_row["alternative_probability"].to_numpy(dtype=np.float64)
         return cls(
@@ -168,6 +168,20 @@ class SampleArrays:
         return rows_to_look_at(labeled, self.flagged[labeled], self.run.record.statement.n_listed)
 
     @cached_property
+    def disputed(self) -> IntArray:
+        """ndarray of int: rows that annotators labeled differently, the least certain consensus first.
+
+        Empty for an audit without several annotators.
+        """
+        table = self.run.issues
+        if self.run.annotation is None or "n_agreeing" not in table.columns:
+            return np.empty(0, dtype=np.int64)
+        by_row = table.sort_index()
+        differ = by_row["n_agreeing"].to_numpy() < by_row["n_labels"].to_numpy()
+        rows = np.flatnonzero(differ & (by_row["n_labels"].to_numpy() > 1))
+        return rows[np.argsort(self.probability[rows], kind="stable")]
+
+    @cached_property
     def _takes_alternative(self) -> BoolArray:
         """Labels to look at whose most probable label is the given one, which is no suggestion."""
         listed = np.zeros(len(self), dtype=bool)
@@ -187,6 +201,17 @@ class SampleArrays:
     def offered_probability(self) -> FloatArray:
         """ndarray of shape (n,): probability of the offered labels."""
         return np.where(self._takes_alternative, self.alternative_probability, self.probability)
+
+    @cached_property
+    def uncertain(self) -> IntArray:
+        """ndarray of int: rows to verify because their answer is least certain, if the audit chose some."""
+        rows = self.run.record.review_uncertain
+        if any(not 0 <= row < len(self) for row in rows):
+            raise RunFolderError(
+                f"{self.run.folder}: 'review_uncertain' of audit.json lists rows that do not exist: the run "
+                "is damaged. Run the audit again."
+            )
+        return np.array(rows, dtype=np.int64)
 
     @cached_property
     def random_order(self) -> IntArray:
@@ -231,8 +256,8 @@ class SampleArrays:
         list of (int, float)
             Codes and probabilities, the most probable first.
         """
-        evidence = self.run.evidence
-        codes, probabilities = evidence["top_classes"].iloc[row], evidence["top_probabilities"].iloc[row]
+        evidence = self.run.evidence_of(row)
+        codes, probabilities = evidence["top_classes"], evidence["top_probabilities"]
         return [(int(code), float(p)) for code, p in zip(codes, probabilities, strict=True)]
 
     def probability_of(self, rows: IntArray, codes: IntArray) -> FloatArray:
@@ -297,11 +322,11 @@ class SampleArrays:
         list of Neighbor
             The largest weight first; empty where the estimator used no neighbors.
         """
-        evidence = self.run.evidence
-        if "neighbors" not in evidence.columns:
+        evidence = self.run.evidence_of(row)
+        if "neighbors" not in evidence:
             return []
         rows, similarities, weights = (
-            evidence[name].iloc[row][:most] for name in ("neighbors", "similarities", "weights")
+            evidence[name][:most] for name in ("neighbors", "similarities", "weights")
         )
         positions = neighbor_positions(
             self.given[rows], given=int(self.given[row]), suggested=int(self.suggested[row])

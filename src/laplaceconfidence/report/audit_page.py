@@ -11,10 +11,11 @@ from laplaceconfidence.auditing.statement import VERIFIED_LABELS, AuditStatement
 from laplaceconfidence.auditing.summary import confusion_counts, count_classes, count_pairs
 from laplaceconfidence.data.identity import name_of
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.records.audit_run import AuditRun
+from laplaceconfidence.records.audit_run import AuditRecord, AuditRun
 from laplaceconfidence.records.other_issues import OtherIssues
 from laplaceconfidence.records.sample_arrays import SampleArrays
 from laplaceconfidence.records.thumbnails import Thumbnails
+from laplaceconfidence.report.annotators import annotators_section
 from laplaceconfidence.report.audit_figures import ConfusionMatrix, ScoreHistogram
 from laplaceconfidence.report.drawing import Page
 from laplaceconfidence.report.other_issues import other_issues
@@ -68,8 +69,10 @@ def audit_page(run: AuditRun) -> Page:
         "suspects": suspects,
         "n_listed": len(samples.first_rows),
         "n_suspects": len(samples.suspects),
+        "annotators": annotators_section(samples, thumbnails),
         "issues": other_issues(samples, OtherIssues.of(run), thumbnails),
         "not_shown": thumbnails.not_shown(),
+        "features": _features(record),
         "settings": sorted(record.settings.items()),
         "timings": sorted(record.timings.items(), key=lambda item: -item[1]),
     }
@@ -79,7 +82,7 @@ def audit_page(run: AuditRun) -> Page:
 def _flag_rule(statement: AuditStatement) -> str:
     rule = f"Labels are flagged {statement.rule.words}."
     if statement.is_unidentified:
-        rule += " These confidences are the optimistic end of the range: only their order counts."
+        rule += " These confidences are the middle of the range: only their order counts."
     return rule
 
 
@@ -89,6 +92,16 @@ def _facts(samples: SampleArrays) -> list[tuple[str, str]]:
     if n_missing := record.n_samples - record.n_labeled:
         facts.append(("without a label", f"{n_missing:,}"))
     return facts
+
+
+def _features(record: AuditRecord) -> list[tuple[str, float | None, str]]:
+    """What encoders made of the samples: name, share in the estimate where there are several, and words."""
+    encoder = record.source.get("encoder")
+    if not isinstance(encoder, dict):
+        return []
+    weights = record.view_weights or {}
+    views = encoder.get("views") or {str(encoder.get("name")): encoder}
+    return [(name, weights.get(name), str(view.get("summary", ""))) for name, view in views.items()]
 
 
 def _classes(samples: SampleArrays, suggested: IntArray) -> list[dict[str, Any]]:

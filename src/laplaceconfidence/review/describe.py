@@ -20,6 +20,7 @@ from laplaceconfidence.review.session import ReviewSession
 CHARACTERS_AT_ONCE = 5_000
 CHARACTERS_ON_A_TILE = 160
 CHARACTERS_OF_A_COPY = 1_000
+SHOWN_ANNOTATORS = 30
 
 
 class Describer:
@@ -120,6 +121,7 @@ class Describer:
             "words": {"suggested": for_suggested, "given": for_given},
             "neighbors": [self._neighbor(found) for found in samples.neighbors(row, SHOWN_NEIGHBORS)],
             "leak": self._leak(row),
+            "annotators": self._annotators(row),
             "image_issues": self._session.issues.image_issues(row),
         }
 
@@ -213,6 +215,19 @@ class Describer:
         if samples.sources is None or samples.run.record.source_kind != "text":
             return None
         return str(samples.sources[row])[:most]
+
+    def _annotators(self, row: int) -> dict[str, Any] | None:
+        """Who said what about a sample, and whom to ask next; None without several annotators."""
+        tables = self._samples.run.annotation
+        if tables is None:
+            return None
+        said = tables.of_sample(row)
+        asked = self._samples.run.issues["ask_annotator"].get(row)
+        return {
+            "said": said[:SHOWN_ANNOTATORS],
+            "n_more": max(0, len(said) - SHOWN_ANNOTATORS),
+            "ask": asked if isinstance(asked, str) else None,
+        }
 
     def _leak(self, row: int) -> dict[str, Any] | None:
         """The sample of the test set that a sample is a copy of."""

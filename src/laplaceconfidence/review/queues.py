@@ -17,7 +17,18 @@ from laplaceconfidence.records.other_issues import NO_SET, OtherIssues
 from laplaceconfidence.records.sample_arrays import SampleArrays
 
 QueueName = Literal[
-    "worst", "ranked", "random", "unlabeled", "outliers", "copies", "leaks", "images", "empty", "groups"
+    "worst",
+    "ranked",
+    "disputed",
+    "random",
+    "uncertain",
+    "unlabeled",
+    "outliers",
+    "copies",
+    "leaks",
+    "images",
+    "empty",
+    "groups",
 ]
 QUEUES: tuple[QueueName, ...] = get_args(QueueName)
 OTHER_ISSUES: tuple[QueueName, ...] = ("outliers", "copies", "leaks", "images", "empty", "groups")
@@ -31,7 +42,7 @@ class QueueFilter:
 
     Parameters
     ----------
-    view : {"worst", "ranked", "random", "unlabeled", *OTHER_ISSUES}, default="worst"
+    view : {"worst", "ranked", "disputed", "random", "uncertain", "unlabeled", *OTHER_ISSUES}, default="worst"
         The queue.
     given, suggested : int, optional
         Only samples with these labels (codes).
@@ -49,7 +60,7 @@ class QueueFilter:
 
 
 class Queues:
-    """Flagged labels worst first, labels by rank, all in random order, unlabeled samples, and other issues.
+    """Flagged labels worst first, labels by rank, disputed ones, a random order, unlabeled samples, and more.
 
     In the queue of copies, the first row of every set stands for the set.
 
@@ -69,7 +80,9 @@ class Queues:
         self.rows_of: dict[QueueName, IntArray] = {
             "worst": samples.suspects,
             "ranked": samples.first_rows,
+            "disputed": samples.disputed,
             "random": samples.random_order,
+            "uncertain": samples.uncertain,
             "unlabeled": missing[surest_first],
             "outliers": issues.outliers,
             "copies": np.array([copies.rows[0] for copies in issues.copies], dtype=np.int64),
@@ -169,7 +182,7 @@ class Queues:
 
         Parameters
         ----------
-        view : {"worst", "ranked", "random", "unlabeled", *OTHER_ISSUES}
+        view : {"worst", "ranked", "disputed", "random", "uncertain", "unlabeled", *OTHER_ISSUES}
             The queue.
         is_decided : ndarray of bool of shape (n,)
             Which samples have a decision.

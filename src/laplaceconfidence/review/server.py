@@ -314,7 +314,9 @@ def _views(session: ReviewSession) -> list[tuple[QueueName, str]]:
     names: dict[QueueName, str] = {
         "worst": "Suspects",
         "ranked": "By rank",
+        "disputed": "Disputed",
         "random": "Random sample",
+        "uncertain": "Uncertain",
         "unlabeled": "Unlabeled",
         "outliers": "Outliers",
         "copies": "Copies",
@@ -326,6 +328,8 @@ def _views(session: ReviewSession) -> list[tuple[QueueName, str]]:
     order = list(names)
     if len(rows_of["ranked"]) == len(rows_of["worst"]):
         order.remove("ranked")  # all of them are flagged
+    if len(rows_of["disputed"]):  # the consensus is least certain there
+        order.insert(0, order.pop(order.index("disputed")))
     if session.samples.run.record.statement.verifying is not None:
         order.insert(0, order.pop(order.index("random")))
     return [(name, names[name]) for name in order if name == "random" or len(rows_of[name])]

@@ -2,7 +2,8 @@
 
 Every column has its own step lengths and stopping point. Several threads process blocks of rows: a block of
 the product and its inner products are computed while they are in the cache, and inner products are summed
-over blocks in float64, which limits the error of iterations in float32.
+over blocks in float64, which limits the error of iterations in float32. Where every column has a factor of
+its own, the rows of many nodes are joined to one long row, because numpy is slow on short ones.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, row_blocks
 from laplaceconfidence.threads import thread_count
 
 _ROWS_PER_BLOCK = 4_096
+_JOINED_ROWS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,15 @@ class Solution:
         Number of iterations until the column converged or the limit was reached.
     converged : ndarray of bool, shape (C,)
         Whether the column converged.
+    quadratic_form : ndarray of shape (C,) or None
+        x^T A x; ``None`` if ``true_residuals`` was False.
     """
 
     values: FloatArray
     residuals: FloatArray
     n_iterations: IntArray
     converged: BoolArray
+    quadratic_form: FloatArray | None
 
 
 class _BlockedSystem:
@@ -70,6 +75,7 @@ def conjugate_gradient(
     right_hand_sides: FloatArray,
     *,
     start: FloatArray | None = None,
+    start_product: FloatArray | None = None,
     tol: float = 1e-3,
     max_iter: int = 30,
     true_residuals: bool = True,
@@ -91,6 +97,8 @@ def conjugate_gradient(
         The matrix B.
     start : ndarray of shape (n, C) or None, default=None
         Initial solution; ``None`` starts from 0.
+    start_product : ndarray of shape (n, C) or None, default=None
+        The matrix times ``start``, if it is known, which saves one product.
     tol : float, default=1e-3
         Relative residual at which a column stops.
     max_iter : int, default=30
@@ -118,7 +126,7 @@ def conjugate_gradient(
         def first_residual(b: int) -> FloatArray:
             rows = system.slices[b]
             if start is not None:
-                r[rows] -= system.multiply(b, x)
+                r[rows] -= system.multiply(b, x) if start_product is None else start_product[rows]
             return _column_dots(r[rows], r[rows])
 
         rr = system.sums(first_residual)
@@ -138,8 +146,8 @@ def conjugate_gradient(
 
             def advance(b: int, step: FloatArray = step) -> FloatArray:
                 rows = system.slices[b]
-                x[rows] += step * p[rows]
-                r[rows] -= step * a_p[rows]
+                _add_scaled(x[rows], p[rows], step)
+                _add_scaled(r[rows], a_p[rows], -step)
                 return _column_dots(r[rows], r[rows])
 
             rr_next = system.sums(advance)
@@ -150,24 +158,32 @@ def conjugate_gradient(
 
             def turn_direction(b: int, turn: FloatArray = turn) -> None:
                 rows = system.slices[b]
-                p[rows] *= turn
+                direction = _joined(p[rows])
+                direction *= _for_each(direction, turn)
                 p[rows] += r[rows]
 
             list(pool.map(turn_direction, range(len(system.slices))))
+        quadratic_form = None
         if true_residuals:
-            residuals = _true_residuals(system, rhs, x)
+            residuals, quadratic_form = _true_residuals(system, rhs, x)
         else:
             residuals = _ratio(np.sqrt(rr), target / tol, np.ones(n_columns, dtype=bool))
-    return Solution(x, residuals, n_iterations, ~active)
+    return Solution(x, residuals, n_iterations, ~active, quadratic_form)
 
 
-def _true_residuals(system: _BlockedSystem, rhs: FloatArray, x: FloatArray) -> FloatArray:
-    def squared_error(b: int) -> FloatArray:
-        difference = rhs[system.slices[b]] - system.multiply(b, x)
-        return _column_dots(difference, difference)
+def _true_residuals(system: _BlockedSystem, rhs: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Relative residuals and x^T A x, by one product with the matrix."""
 
+    def squared_error_and_form(b: int) -> FloatArray:
+        rows = system.slices[b]
+        product = system.multiply(b, x)
+        form = _column_dots(x[rows], product)
+        difference = np.subtract(rhs[rows], product, out=product)
+        return np.stack([_column_dots(difference, difference), form])
+
+    squared, form = system.sums(squared_error_and_form)
     everywhere = np.ones(rhs.shape[1], dtype=bool)
-    return np.sqrt(_ratio(system.sums(squared_error), _squared_sizes(system, rhs), everywhere))
+    return np.sqrt(_ratio(squared, _squared_sizes(system, rhs), everywhere)), form
 
 
 def _squared_sizes(system: _BlockedSystem, vectors: FloatArray) -> FloatArray:
@@ -175,8 +191,26 @@ def _squared_sizes(system: _BlockedSystem, vectors: FloatArray) -> FloatArray:
 
 
 def _column_dots(left: FloatArray, right: FloatArray) -> FloatArray:
-    dots: FloatArray = np.einsum("ij,ij->j", left, right)
+    products = _joined(left * right)
+    dots: FloatArray = products.sum(axis=0).reshape(-1, left.shape[1]).sum(axis=0, dtype=np.float64)
     return dots
+
+
+def _add_scaled(target: FloatArray, vectors: FloatArray, factors: FloatArray) -> None:
+    """Add to ``target`` the vectors, every column times its factor."""
+    long, scaled = _joined(target), _joined(vectors)
+    long += scaled * _for_each(scaled, factors)
+
+
+def _joined(rows: FloatArray) -> FloatArray:
+    """The same memory as long rows, of many nodes each, if the number of rows allows it."""
+    n_joined = 1 if len(rows) % _JOINED_ROWS else _JOINED_ROWS
+    return rows.reshape(-1, n_joined * rows.shape[1])
+
+
+def _for_each(joined: FloatArray, factors: FloatArray) -> FloatArray:
+    """The factors of the columns, repeated for every node of a long row."""
+    return np.tile(factors, joined.shape[1] // len(factors))
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray, where: BoolArray) -> FloatArray:

@@ -17,9 +17,9 @@ import numpy as np
 from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
-from laplaceconfidence.graph.affinity import degrees, normalized
+from laplaceconfidence.graph.affinity import OrderedGraph, degrees, normalized
 from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
-from laplaceconfidence.solve.energy import EnergyChange, laplacian_energy
+from laplaceconfidence.solve.energy import EnergyChange, energy_of_solution, laplacian_energy
 from laplaceconfidence.stages import stage
 
 _CLASSES_AT_ONCE = 32  # more would not fit in the cache and be slower
@@ -101,7 +101,7 @@ def propagate_labels(
     n = len(labels)
     if order is not None and n * min(n_classes, _CLASSES_AT_ONCE) * dtype.itemsize > _CACHE_BYTES:
         found = propagate_labels(
-            _renumbered(affinity, order),
+            OrderedGraph.of(affinity, order).matrix,
             labels[order],
             n_classes,
             alpha=alpha,
@@ -119,18 +119,26 @@ def propagate_labels(
     # solution saves about a fifth of the iterations.
     slow = np.sqrt(degree) * root_weight
     slow /= max(np.linalg.norm(slow), np.finfo(np.float64).tiny)
+    slow_product = slow - alpha * (graph @ slow.astype(dtype))  # nodes without neighbors: slow itself
     solution = np.empty((n, n_classes), dtype=dtype)
     residuals, n_iterations = np.empty(n_classes), np.empty(n_classes, dtype=np.int64)
     converged, energy_given, energy_solution = True, 0.0, 0.0
     with stage("solve", total=n_classes) as advance:
         for columns in row_blocks(n_classes, _CLASSES_AT_ONCE):
             given = _label_columns(labels, columns, root_weight)
-            start = np.outer(slow, (slow @ given) / (1 - alpha)).astype(dtype)
+            coefficients = (slow @ given) / (1 - alpha)
             part = conjugate_gradient(
-                graph, alpha, given, start=start, tol=tol, max_iter=max_iter, n_jobs=n_jobs
+                graph,
+                alpha,
+                given,
+                start=np.outer(slow, coefficients).astype(dtype),
+                start_product=np.outer(slow_product, coefficients).astype(dtype),
+                tol=tol,
+                max_iter=max_iter,
+                n_jobs=n_jobs,
             )
             energy_given += laplacian_energy(graph, alpha, given, given)
-            energy_solution += laplacian_energy(graph, alpha, part.values * dtype.type(1 - alpha), given)
+            energy_solution += energy_of_solution(part, alpha, given)
             solution[:, columns] = part.values
             residuals[columns], n_iterations[columns] = part.residuals, part.n_iterations
             converged &= bool(part.converged.all())
@@ -180,16 +188,6 @@ def _weighted_graph(
     weighted.data *= root[weighted.indices] * np.repeat(root, np.diff(weighted.indptr))
     weighted = (weighted + sparse.diags_array(to_copies.astype(affinity.dtype))).tocsr()
     return degree, normalized(weighted, degree)
-
-
-def _renumbered(affinity: sparse.csr_array, order: IntArray) -> sparse.csr_array:
-    """Reorder the nodes of a graph such that node ``order[i]`` becomes node i."""
-    number = np.empty(len(order), dtype=affinity.indices.dtype)
-    number[order] = np.arange(len(order))
-    rows = affinity[order]
-    renumbered = sparse.csr_array((rows.data, number[rows.indices], rows.indptr), shape=affinity.shape)
-    renumbered.sort_indices()
-    return renumbered
 
 
 def _label_columns(labels: IntArray | FloatArray, columns: slice, scale: FloatArray) -> FloatArray:

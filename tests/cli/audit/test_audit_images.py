@@ -1,4 +1,4 @@
-"""``laplaceconfidence audit`` of images without features: a network learns them on the given labels."""
+"""``laplaceconfidence audit`` of images without features: patches, and a network that learns from them."""
 
 import io
 import json
@@ -41,9 +41,9 @@ def test_misplaced_images_are_found(run: Any, photos: Path, tmp_path: Path) -> N
     assert (is_wrong & flagged).sum() / flagged.sum() > 0.8
     assert audited.record.source_kind == "image"
     assert "--encoder timm:NAME" in done.stderr
-    assert audited.record.n_features == 128
+    assert set(audited.record.source["encoder"]["views"]) == {"patches", "network"}
     learned = audited.record.source["features_learned_by"]
-    assert (learned["network"], learned["epochs"], learned["random_state"]) == ("small_cnn", 6, 0)
+    assert (learned["network"], learned["epochs"], learned["random_state"]) == ("small_resnet", 6, 0)
     again = run("audit", "photos", *QUICK, "--out", "again")
     assert again.exit_code == 0
     first = (tmp_path / "laplaceconfidence-audit-photos/issues.csv").read_bytes()
@@ -52,9 +52,9 @@ def test_misplaced_images_are_found(run: Any, photos: Path, tmp_path: Path) -> N
 
 def test_bad_images_and_other_sizes(run: Any, photos: Path, tmp_path: Path) -> None:
     Image.new("L", (20, 30)).save(photos / "digit 0" / "large_0.png")
-    refused = run("audit", "photos", *QUICK)
-    assert refused.exit_code == 2
-    assert "--image-size" in refused.stderr
+    done = run("audit", "photos", *QUICK, "--epochs", "1", "--out", "sizes")
+    assert done.exit_code == 0, done.stderr
+    assert read_audit(tmp_path / "sizes").record.source["features_learned_by"]["image_size"] == 64
     (photos / "digit 1" / "empty_1.png").write_bytes(b"")
     refused = run("audit", "photos", *QUICK, "--image-size", "8")
     assert refused.exit_code == 2
@@ -85,14 +85,22 @@ def test_options_that_would_be_ignored_are_refused(run: Any) -> None:
     assert "'epochs' parameter must be left out unless images are audited without features" in done.stderr
 
 
-def test_without_torch_it_says_what_to_install(
-    run: Any, photos: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_torch_and_without_epochs_the_patches_are_all(
+    run: Any, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    done = run("audit", "photos", *QUICK, "--epochs", "0", "--out", "patches")
+    assert done.exit_code == 0, done.stderr
+    record = read_audit(tmp_path / "patches").record
+    assert record.source["encoder"]["name"] == "patches"
+    assert "features_learned_by" not in record.source
     monkeypatch.setitem(sys.modules, "torch", None)
-    done = run("audit", "photos")
-    assert done.exit_code == 2
-    assert "An audit of images without features needs torch" in done.stderr
-    assert "pip install 'laplaceconfidence[train]'" in done.stderr
+    without = run("audit", "photos", "-k", "10", "--n-jobs", "1", "--out", "without")
+    assert without.exit_code == 0, without.stderr
+    first = (tmp_path / "patches/issues.csv").read_bytes()
+    assert (tmp_path / "without/issues.csv").read_bytes() == first
+    refused = run("audit", "photos", "--network", "mlp")
+    assert refused.exit_code == 2
+    assert "pip install 'laplaceconfidence[train]'" in refused.stderr
 
 
 def test_learning_the_features_is_counted_and_done_once(run: Any, photos: Path, tmp_path: Path) -> None:
@@ -101,9 +109,9 @@ def test_learning_the_features_is_counted_and_done_once(run: Any, photos: Path, 
     trained: list[WarmUp] = []
     learn = WarmUp.features
 
-    def counted(self: WarmUp, *samples: Any) -> Any:
+    def counted(self: WarmUp, *samples: Any, **settings: Any) -> Any:
         trained.append(self)
-        return learn(self, *samples)
+        return learn(self, *samples, **settings)
 
     quick = (*QUICK, "--epochs", "1")
     with pytest.MonkeyPatch.context() as patch:

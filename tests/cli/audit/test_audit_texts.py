@@ -67,8 +67,7 @@ def test_settings_of_the_encoder(run: Any, texts: pd.DataFrame, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--encoder", "tfidf", "--encoder", "hf:x"], "given once"),
-        (["--encoder", "tfidf", "--features", "truth"], "left out where --features are given"),
+        (["--encoder", "tfidf", "--encoder", "tfidf"], "different where it is given several times"),
         (["--epochs", "3"], "left out"),
         (["--encoder", "nothing"], "'encoder'"),
         (["--encoder-set", "size=3"], "encoder_set"),
@@ -79,6 +78,26 @@ def test_options_that_do_not_fit(run: Any, texts: pd.DataFrame, words: list[str]
     done = run("audit", "questions.csv", *QUICK, *words)
     assert done.exit_code == 2
     assert message in done.stderr
+
+
+def test_views_are_printed_recorded_and_reported(run: Any, texts: pd.DataFrame, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    texts.assign(size=rng.normal(size=len(texts)), city=rng.choice(["x", "y"], len(texts))).to_csv(
+        "questions.csv", index=False
+    )
+    words = ["--encoder", "tfidf", "--features", "size,city"]
+    done = run("audit", "questions.csv", *QUICK, *words, "--out", "a")
+    assert done.exit_code == 0, done.stderr
+    assert "2 views" in done.stdout
+    assert "of the weight): TF-IDF of" in done.stdout
+    record = json.loads((tmp_path / "a" / "audit.json").read_text())
+    assert list(record["source"]["encoder"]["views"]) == ["tfidf", "features"]
+    assert sum(record["view_weights"].values()) == pytest.approx(1, abs=1e-3)
+    assert record["view_weights"]["tfidf"] > record["view_weights"]["features"]
+    assert run("report", "a").exit_code == 0
+    page = (tmp_path / "a" / "report.html").read_text()
+    assert "shares of these views in the estimate" in page
+    assert run("export", "a", "--out", "fixed.csv").exit_code == 0
 
 
 def test_a_text_column_that_is_empty(run: Any, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_the_table_is_ready_to_be_filled_in(run: Any, table: pd.DataFrame, tmp_p
     done = run(*AUDIT, *FAST, "--sample-for-review", 20, "-o", "x")
     assert done.exit_code == 0, done.stderr
     sample = drawn(tmp_path / "x")
-    assert list(sample.columns) == ["id", "row", "text", "given_label", "verified_label"]
+    assert list(sample.columns) == ["id", "row", "text", "given_label", "chosen", "verified_label"]
     rows = sample["row"].astype(int)
     assert len(set(rows)) == 20
     assert sample["id"].tolist() == [f"r{row}" for row in rows]
@@ -151,3 +151,35 @@ def test_pictures_of_the_sample_are_kept_before_all_others(
     rows = drawn(tmp_path / "x")["row"].astype(int)
     pictures = read_audit(tmp_path / "x").pictures
     assert all(pictures.of(row) is not None for row in rows)
+
+
+def test_what_is_uncertain_is_marked_and_does_not_calibrate(run: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    truth = np.arange(200) % 2
+    frame = pd.DataFrame(np.eye(2)[truth] + rng.normal(scale=0.4, size=(200, 2)), columns=["emb_0", "emb_1"])
+    frame["mood"] = np.array(["bad", "good"])[np.where(rng.random(200) < 0.1, 1 - truth, truth)]
+    frame["number"] = [f"r{row}" for row in range(200)]
+    frame.to_csv(tmp_path / "some.csv", index=False)
+    words = ("audit", "some.csv", "--label", "mood", "--features", "emb_*", "--id", "number")
+    done = run(*words, "--sample-for-review", 60, "-o", "x")
+    assert done.exit_code == 0, done.stderr
+    sample = drawn(tmp_path / "x")
+    assert sample["chosen"].value_counts().to_dict() == {"at random": 50, "uncertain": 10}
+    assert "and 10 whose answer is least certain" in done.stdout
+    assert "percentage points" in done.stdout
+    with session_of(tmp_path / "x") as session:
+        uncertain = sample.loc[sample["chosen"] == "uncertain", "row"].astype(int).tolist()
+        assert session.queues.rows_of["uncertain"].tolist() == uncertain
+        for row in uncertain:
+            session.decide(row, "keep", label=None, expected_version=0, who="ann", queue="uncertain")
+        assert session.progress().noise.n_verdicts == 0
+    sample["verified_label"] = [("bad", "good")[truth[int(row)]] for row in sample["row"]]
+    sample.to_csv(tmp_path / "filled.csv", index=False)
+    again = run(*words, "--audited", "filled.csv", "-o", "y")
+    assert again.exit_code == 0, again.stderr
+    n_wrong = (sample["verified_label"] != sample["given_label"])[:50].sum()
+    assert f"{n_wrong} of the 50 that were drawn at random differ" in again.stdout
+    sample[sample["chosen"] == "uncertain"].to_csv(tmp_path / "filled.csv", index=False)
+    few = run(*words, "--audited", "filled.csv", "-o", "z")
+    assert "did not calibrate" in few.stdout
+    assert "0 verified labels of samples that have a given label" in few.stderr

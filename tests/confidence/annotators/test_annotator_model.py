@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from laplaceconfidence.confidence.annotators.labels import CodedLabels
-from laplaceconfidence.confidence.annotators.model import fit_annotators, support_of_labels
+from laplaceconfidence.confidence.annotators.model import class_shares, fit_annotators, support_of_labels
 
 N, ANNOTATORS, CLASSES = 60, 5, 3
 
@@ -89,3 +89,13 @@ def test_verified_classes_determine_the_matrices():
         [[((truth == z) & (given == y)).sum() for y in range(CLASSES)] for z in range(CLASSES)]
     )
     assert_allclose(model.matrix(labels, 0), counted / counted.sum(axis=1, keepdims=True), atol=0.02)
+
+
+def test_shares_of_classes_are_even_unless_they_clearly_differ():
+    by_chance = np.eye(4)[np.repeat(np.arange(4), (108, 96, 102, 94))]
+    even, counted = class_shares(by_chance), by_chance.mean(axis=0)
+    assert np.abs(even - 0.25).max() < 0.3 * np.abs(counted - 0.25).max()
+    skewed = (np.arange(400) % 10 != 0).astype(float)
+    shares = class_shares(np.stack([skewed, 1 - skewed], axis=1))
+    np.testing.assert_allclose(shares, [0.9, 0.1], atol=0.01)
+    np.testing.assert_allclose(shares.sum(), 1)

@@ -14,12 +14,15 @@ from laplaceconfidence.cli.options import (
     FEWEST_AUDITED,
     IMAGE_SIZE,
     IMAGES,
+    LARGE,
     METHOD,
     NETWORKS,
     PROBABILITY_ESTIMATORS,
     RESULT,
     SKIP_BAD,
     TEST_DATA,
+    Annotator,
+    AnnotatorColumns,
     Encoders,
     EncoderSettings,
     Features,
@@ -30,6 +33,7 @@ from laplaceconfidence.cli.options import (
     Labels,
     MissingLabel,
     NoCache,
+    SamplesTable,
     Source,
     Split,
     Text,
@@ -57,6 +61,10 @@ A table with a label column and embeddings in the columns emb_0, emb_1, ...:
 A table of numbers, dates, categories and texts:
 [cyan]laplaceconfidence audit customers.csv --label churned --features 'age,income,city,since'[/cyan]
 
+Labels of several people, one row per label, with the texts in another table or without any features:
+[cyan]laplaceconfidence audit labels.csv --id item --annotator worker --samples items.csv --text review[/cyan]
+[cyan]laplaceconfidence audit labels.csv --id item --annotator worker[/cyan]
+
 Arrays under the keys 'features' and 'labels', reduced to 64 principal components first:
 [cyan]laplaceconfidence audit embeddings.npz --n-components 64[/cyan]
 
@@ -75,6 +83,10 @@ Draw 100 labels to verify, and audit again with the verified labels:
 
 In a pipeline: fail if more than 5% of the labels are wrong, or a sample is also in the test data:
 [cyan]laplaceconfidence audit train.csv --test test.csv --fail-if 'noise > 5%' --fail-if 'leaks > 0'[/cyan]
+
+More data than fits in memory, and the same on a Dask cluster:
+[cyan]laplaceconfidence audit parts/ --label y --features emb --memory 8GB[/cyan]
+[cyan]laplaceconfidence audit parts/ --label y --features emb --cluster tcp://host:8786[/cyan]
 
 Out-of-fold class probabilities from your own model in place of features:
 [cyan]laplaceconfidence audit data.csv --pred-probs p.npy --estimator normalized-margin[/cyan]
@@ -96,6 +108,9 @@ def audit(
     true_label: TrueLabel = None,
     missing_label: MissingLabel = None,
     split: Split = None,
+    annotator: Annotator = None,
+    annotators: AnnotatorColumns = None,
+    samples: SamplesTable = None,
     test: Annotated[
         str | None,
         word(
@@ -273,8 +288,10 @@ def audit(
         int | None,
         whole(
             RESULT,
-            "Draw this many labels uniformly at random, suspects or not, and write them into the folder as "
-            "review_sample.csv for a person to fill in. 100 is a good number.",
+            "Choose this many labels and write them into the folder as review_sample.csv for a person to "
+            f"fill in: {FEWEST_AUDITED} uniformly at random, suspects or not (100 where only a range is "
+            "known for the number of wrong labels); of more, half at random and half those whose answer is "
+            "least certain. Only those drawn at random calibrate. 100 is a good number.",
         ),
     ] = None,
     fail_if: Annotated[
@@ -326,6 +343,36 @@ def audit(
             "--discard-decisions",
         ),
     ] = False,
+    memory: Annotated[
+        str | None,
+        word(
+            LARGE,
+            "Memory that may be used, such as 8GB. The audit then runs in blocks of rows: features in .npy "
+            "or Parquet files, folders, patterns or any path of fsspec (s3://...) are never whole in memory. "
+            "Block sizes, expected time and disk are stated before it starts. noise-aware is then fitted on "
+            "a sample of 20,000 and applied to all; laplace uses the graph of all samples.",
+            metavar="SIZE",
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        word(
+            LARGE,
+            "Dask cluster that computes the blocks: the address of a scheduler (tcp://host:8786), a "
+            "scheduler file, or local:N, which starts N workers here. Every worker may use --memory.",
+            metavar="ADDRESS",
+        ),
+    ] = None,
+    work: Annotated[
+        Path | None,
+        word(
+            LARGE,
+            "Folder for the parts of an audit in blocks, which all workers must see under the same path. If "
+            "the audit is stopped, the same command goes on from finished parts. Default: beside --out; "
+            "removed at the end.",
+            metavar="FOLDER",
+        ),
+    ] = None,
 ) -> None:
     """Find labels that are probably wrong.
 
@@ -359,7 +406,15 @@ def audit(
     into features; models are read from the disk, or downloaded if they are not there, and no code of theirs
     is run.
 
-    Verified labels: --sample-for-review draws labels at random. Write the right label of each into the column
+    Several annotators: with --annotator (one row per label) or --annotators (one column per annotator), every
+    annotator has a noise matrix of their own, and all labels and the features give the consensus. The given
+    label of a sample is then its most frequent one, and the predicted label is the consensus; issues.csv also
+    says who said what and whom to ask next. The folder holds three more tables, as .csv and .parquet: labels
+    (every single label with its score), annotators (labels given, accuracy with an interval, what they
+    confuse, whom they copy) and questions (which labels to ask for next).
+
+    Verified labels: --sample-for-review draws labels at random, and adds those that are least certain; the
+    column chosen says which is which. Write the right label of each into the column
     verified_label, even where the given one is right, leave it empty only where you are not sure, and audit
     again with --audited. Or decide on the same labels in the browser, and audit again with --decisions. Both
     can be combined. Fewer than {fewest} verified labels are taken as certain but do not calibrate the others.
@@ -390,6 +445,9 @@ def audit(
                 true_label=true_label,
                 missing_label=missing_label,
                 split=split,
+                annotator=annotator,
+                annotators=annotators,
+                samples=samples,
                 labels_only=True if pred_probs is not None or knn_graph is not None else None,
             ),
             test=test,
@@ -416,6 +474,9 @@ def audit(
             out=out,
             overwrite=overwrite,
             discard_decisions=discard_decisions,
+            memory=memory,
+            cluster=cluster,
+            work=work,
         )
         run_audit(request, warnings)
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from laplaceconfidence.auditing.issues import audit as find_issues
 from laplaceconfidence.auditing.result import AuditResult
-from laplaceconfidence.auditing.verified import draw_for_review
+from laplaceconfidence.auditing.review_sample import choose_for_review, drawn_order
+from laplaceconfidence.cli.audit.blocks import run_block_audit, runs_in_blocks
 from laplaceconfidence.cli.audit.gate import Gate
 from laplaceconfidence.cli.audit.summary import (
     show_encoders,
@@ -19,13 +20,13 @@ from laplaceconfidence.cli.audit.summary import (
     show_summary,
 )
 from laplaceconfidence.cli.audit.verified import check_can_learn, verified_labels
+from laplaceconfidence.cli.image_features import learn_features
 from laplaceconfidence.cli.progress import showing_progress
 from laplaceconfidence.cli.sources import (
     EncoderRequest,
     ImageFeatures,
     ImageOptions,
     encoded_features,
-    learn_features,
     needs_learned_features,
     stem_of,
     with_image_size,
@@ -74,6 +75,9 @@ class AuditRequest:
     out: Path | None
     overwrite: bool
     discard_decisions: bool
+    memory: str | None = None
+    cluster: str | None = None
+    work: Path | None = None
 
 
 def run_audit(request: AuditRequest, warnings: list[str]) -> None:
@@ -84,6 +88,9 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             "'--discard-decisions' only applies to '--overwrite', which was not given. Give both or neither."
         )
     gate = Gate.of(request.fail_if, request.baseline, has_test=request.test is not None)
+    if runs_in_blocks(request):
+        run_block_audit(request, folder, gate, warnings)
+        return
     request = _with_image_size(request)
     replacing = {"overwrite": request.overwrite, "discard_decisions": request.discard_decisions}
     wanted = EncoderRequest(
@@ -93,7 +100,6 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
         request.n_jobs,
         uses_cache=not request.no_cache,
     )
-    wanted.check(request.read_options)
     with reserved_place(folder, **replacing), showing_progress():
         with stage("reading"):
             dataset = read_dataset(request.source, **request.read_options)
@@ -108,7 +114,8 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
         if wanted.is_given or (needs_encoding(dataset) and not has_other_evidence):
             wanted.refuse_network_options()
             with observing(timer):
-                learned, test = encoded_features(dataset, test, wanted)
+                keep_features = wanted.is_given and "features" in request.read_options
+                learned, test = encoded_features(dataset, test, wanted, keep_features=keep_features)
         elif wanted.settings:
             raise must_be("encoder_set", "left out where no encoder makes the features", wanted.settings[0])
         elif not has_other_evidence and needs_learned_features(dataset):
@@ -118,17 +125,20 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             ]
             earlier += [table.absolute().parent for table in request.audited]
             with observing(timer), stage(LEARNING):
-                learned = learn_features(
-                    dataset, request.image_options, seed=request.seed, n_jobs=request.n_jobs, earlier=earlier
+                learned, test = learn_features(
+                    dataset,
+                    request.image_options,
+                    seed=request.seed,
+                    n_jobs=request.n_jobs,
+                    test=test,
+                    cache=wanted.cache,
+                    earlier=earlier,
                 )
         else:
             request.image_options.refuse()
         known = verified.by_row(learned.dataset)
-        sample = None
-        if request.n_for_review is not None:
-            sample = draw_for_review(
-                learned.dataset.labels, request.n_for_review, seed=request.seed, verified=known or ()
-            )
+        if request.n_for_review is not None:  # before the work begins
+            drawn_order(learned.dataset.labels, request.n_for_review, seed=request.seed, verified=known or ())
         result = find_issues(
             learned.dataset,
             audited=known,
@@ -144,6 +154,9 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
             random_state=request.seed,
             **request.settings,
         )
+        sample = None
+        if request.n_for_review is not None:
+            sample = choose_for_review(result, request.n_for_review, seed=request.seed, verified=known or ())
         result = _with_features(result, timer.seconds)
         with stage("writing"):
             run = write_audit(
@@ -153,7 +166,7 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
                 warnings=tuple(warnings),
                 **replacing,
                 review_sample=sample,
-                keep_features=bool(learned.described),
+                learned_features=learned.learned,
             )
     show_reused(learned.reused_from)
     show_encoders(learned)

@@ -11,9 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from laplaceconfidence.auditing.diagnostics import fit_diagnostics
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.statement import VERIFIED_LABELS, AuditStatement
 from laplaceconfidence.auditing.verified_tables import VERIFIED_LABEL
+from laplaceconfidence.cli.audit.annotators import annotator_table
 from laplaceconfidence.cli.console import notices, one_line, output, plain_table, shown
 from laplaceconfidence.cli.sources import ImageFeatures, features_line
 from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED
@@ -60,8 +62,12 @@ def show_summary(
     console.print(Text(statement.headline, style="bold"))
     console.print(_facts_table(statement))
     console.print(Text(_background(result, run), style="dim"))
-    if (line := features_line(result.dataset)) is not None:
+    weights = fit_diagnostics(result.estimator).view_weights
+    if (line := features_line(result.dataset, weights=weights)) is not None:
         console.print(line, style="dim", markup=False, soft_wrap=True)
+    if result.annotation is not None:
+        for line in result.annotation.summary.sentences:
+            console.print(line, markup=False, highlight=False)
     if verified is not None:
         console.print(verified, markup=False)
     if (comparison := _against_truth(result)) is not None:
@@ -79,11 +85,12 @@ def show_summary(
             console.print("A random sample was drawn; how to verify it is at the end.")
         else:
             _show_how_to_verify(console, run, command)
-    tables = [_class_table(result)] * (result.n_issues > 0)
+    tables = [] if result.annotation is None else [annotator_table(result.annotation)]
+    tables += [_class_table(result)] * (result.n_issues > 0)
     tables += [_pair_table(result)] * (len(result.confused_pairs) > 0)
-    tables += [_suspect_table(result, n_suspects, console.width)] * (
-        min(n_suspects, len(result.first_rows)) > 0
-    )
+    if min(n_suspects, len(result.first_rows)) > 0:
+        list_suspects = _suspect_texts if result.dataset.source_kind == "text" else _suspect_table
+        tables.append(list_suspects(result, n_suspects, console.width))
     for table in tables:
         console.print()
         console.print(table)
@@ -113,9 +120,9 @@ def show_encoders(found: ImageFeatures) -> None:
     """Say that a pretrained network would describe images better than one that these labels trained."""
     if found.described:
         text = (
-            "The features were learned from these labels alone. Those of a pretrained network usually tell "
-            "far more: --encoder timm:NAME, hf:NAME, torchvision:NAME or a model.onnx, for example after "
-            "pip install 'laplaceconfidence[timm]'."
+            "The features were learned from these images and labels alone. Those of a pretrained network "
+            "usually tell far more: --encoder timm:NAME, hf:NAME, torchvision:NAME or a model.onnx, for "
+            "example after pip install 'laplaceconfidence[timm]'."
         )
         notices().print(Text(text), soft_wrap=True)
 
@@ -126,7 +133,10 @@ def show_next_steps(run: AuditRun) -> None:
     table = run.folder / REVIEW_SAMPLE
     console = output()
     console.print()
-    console.print(Text(f"{counted(n_drawn, 'label')} drawn at random for you to verify.", style="bold"))
+    n_uncertain = len(run.record.review_uncertain)
+    more = f", and {n_uncertain:,} whose answer is least certain," if n_uncertain else ""
+    console.print(Text(f"{counted(n_drawn, 'label')} drawn at random{more} for you to verify.", style="bold"))
+    console.print(run.record.statement.error_of_sample(n_drawn), markup=False, highlight=False)
     if n_drawn < FEWEST_AUDITED:
         console.print(f"Fewer than {FEWEST_AUDITED} are taken as certain but do not calibrate the others.")
     for line, style in (
@@ -227,6 +237,12 @@ def show_files(console: Console, run: AuditRun) -> None:
         ("evidence.parquet", "top classes and neighbors of every sample"),
         ("audit.json", "what was found, settings, versions, timings"),
     ]
+    if run.record.annotation is not None:
+        files += [
+            ("labels.csv", "every single label, the least trustworthy first"),
+            ("annotators.csv", "every annotator: accuracy, what they confuse, whom they copy"),
+            ("questions.csv", "which labels to ask for next, and whom"),
+        ]
     if LEARNED_FEATURES in run.record.files:
         files.append((LEARNED_FEATURES, "what the network learned; used again by audits of the same data"))
     if run.record.review_sample:
@@ -295,11 +311,46 @@ def _pair_table(result: AuditResult) -> Table:
     return table
 
 
+def _suspect_texts(result: AuditResult, n_suspects: int, width: int) -> Table:
+    """Every text below its labels, as it says more than all columns together, and needs the width."""
+    names, neighborhood = result.dataset.class_names, result.neighborhood
+    listed = result.table.loc[result.first_rows[:n_suspects]]
+    has_digests = any(is_digest(one_line(id)) for id in listed["id"])
+    is_mixed = listed["is_label_issue"].nunique() > 1
+    table = plain_table(
+        "To look at first", "row:" if has_digests else "id", "given and suggested label, text"
+    )
+    table.columns[0].no_wrap = True
+    for row, sample in zip(listed.index, listed.to_dict("records"), strict=True):
+        code, probability = result.suggestion(int(row))
+        facts = [f"probability {probability:.2f}", f"score {_score(sample['label_score'])}"]
+        if neighborhood is not None:
+            facts.append(f"{_agreement(result, int(row), code)} neighbors agree")
+        facts += ["flagged"] * bool(is_mixed and sample["is_label_issue"])
+        cell = Text.assemble(
+            shown(names[result.dataset.labels[row]]),
+            " → ",
+            shown(names[code]).append(f"  {', '.join(facts)}", style="dim"),
+            "\n",
+            shown(sample["text"], max(120, 2 * (width - 12))),
+        )
+        name = str(row) if has_digests else shortened_middle(one_line(sample["id"]), 24)
+        table.add_row(Text(name, style="dim"), cell)
+    return table
+
+
+def _agreement(result: AuditResult, row: int, code: int) -> str:
+    """How many neighbors have a label, as words."""
+    assert result.neighborhood is not None
+    neighbors = result.neighborhood.of(row).rows
+    return f"{int(np.sum(result.dataset.labels[neighbors] == code))} of {len(neighbors)}"
+
+
 def _suspect_table(result: AuditResult, n_suspects: int, width: int) -> Table:
     names = result.dataset.class_names
     listed = result.table.loc[result.first_rows[:n_suspects]]
     ids = [one_line(id) for id in listed["id"]]
-    look_at = next((column for column in ("text", "path") if column in listed), None)
+    look_at = "path" if "path" in listed else None
     ids_are_paths = look_at == "path" and all(
         str(path).endswith(str(id)) for path, id in zip(listed["path"], listed["id"], strict=True)
     )
@@ -331,9 +382,7 @@ def _suspect_table(result: AuditResult, n_suspects: int, width: int) -> Table:
         ]
         cells += ["yes" if sample["is_label_issue"] else ""] * is_mixed
         if neighborhood is not None:
-            neighbors = neighborhood.of(int(row)).rows
-            n_agree = int(np.sum(result.dataset.labels[neighbors] == code))
-            cells.append(f"{n_agree} of {len(neighbors)}")
+            cells.append(_agreement(result, int(row), code))
         if look_at is not None:
             cells.append(Text(looks[place]))
         table.add_row(*cells)
@@ -341,12 +390,10 @@ def _suspect_table(result: AuditResult, n_suspects: int, width: int) -> Table:
 
 
 def _looks(listed: pd.DataFrame, look_at: str | None, most: int) -> list[str]:
-    """The texts from their beginning, or the paths from their end."""
+    """The paths from their end."""
     if look_at is None:
         return []
-    if look_at == "text":
-        return [shown(text, most).plain for text in listed["text"]]
-    return told_apart([one_line(path) for path in listed["path"]], most, shortened_left)
+    return told_apart([one_line(path) for path in listed[look_at]], most, shortened_left)
 
 
 def _score(score: float) -> str:

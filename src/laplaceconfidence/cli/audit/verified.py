@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from laplaceconfidence.auditing.diagnostics import fit_diagnostics
 from laplaceconfidence.auditing.fit_request import default_estimator
 from laplaceconfidence.auditing.verified import learns_from_verified
@@ -27,7 +29,7 @@ from laplaceconfidence.data.labels import MISSING, encodable
 from laplaceconfidence.data.sample_search import ABSENT, find_classes, find_samples
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
 from laplaceconfidence.records.audit_run import AuditRun
-from laplaceconfidence.wording import counted
+from laplaceconfidence.wording import counted, percent
 
 _FEW = 5  # ids that a note lists
 
@@ -67,11 +69,31 @@ class Verified:
             text += f" {counted(self.n_empty, 'row')} without a verified label skipped."
         learned = learns_from_verified(estimator)
         calibration = fit_diagnostics(estimator).calibration if learned else self.recalibrate
+        if counted_at_random := self._share_at_random(dataset):
+            text += f" {counted_at_random}"
         if calibration is None:
             return f"{text} They did not calibrate the confidences of the others."
         if calibration.is_identity:
             return f"{text} They confirm the confidences of the others, which stay as they are."
         return f"{text} They calibrated the confidences of the others."
+
+    def _share_at_random(self, dataset: NoisyDataset) -> str | None:
+        """What the labels that were drawn at random say by themselves about how many are wrong."""
+        from laplaceconfidence.review.estimates import noise_estimate
+
+        values, rows = dataset.class_values.tolist(), _row_of(dataset)
+        wrong = [
+            label != values[dataset.labels[rows[id]]]
+            for id, label in (self.labels or {}).items()
+            if id in self.at_random and id in rows and dataset.labels[rows[id]] != MISSING
+        ]
+        if not wrong:
+            return None
+        found = noise_estimate(np.array(wrong, dtype=bool))
+        return (
+            f"{found.n_wrong:,} of the {len(wrong):,} that were drawn at random differ: by these alone, "
+            f"between {percent(found.low)} and {percent(found.high)} of all labels are wrong."
+        )
 
 
 def check_can_learn(
@@ -113,7 +135,7 @@ def verified_labels(
         n_left_out += len(table.unknown) + len(table.relabeled)
         _refuse_contradictions(labels, found_in, table.labels, path)
         labels |= table.labels
-        at_random |= table.labels.keys()
+        at_random |= table.at_random
         found_in |= dict.fromkeys(table.labels, str(path))
     _warn_if_few(sum(labels[id] is not None and dataset.labels[row_of[id]] != MISSING for id in at_random))
     described = {

@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laplaceconfidence.cli.bench.request import BenchRequest
-from laplaceconfidence.cli.sources import (
-    ImageOptions,
-    learn_features,
-    needs_learned_features,
-)
+from laplaceconfidence.cli.image_features import learn_features
+from laplaceconfidence.cli.sources import ImageOptions, needs_learned_features
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.image_files import decode_images, has_image_files
 from laplaceconfidence.data.readers import read_dataset
@@ -140,7 +137,8 @@ def features_for_noisy(request: BenchRequest, data: BenchData) -> Any:
     def describe(dataset: NoisyDataset, seed: int) -> NoisyDataset:
         size = data.image_size if has_image_files(dataset) else None
         options = ImageOptions(device=request.device, image_size=size)
-        return learn_features(dataset, options, seed=seed, n_jobs=request.n_jobs).dataset
+        learned, _ = learn_features(dataset, options, seed=seed, n_jobs=request.n_jobs)
+        return learned.dataset
 
     return describe
 

@@ -47,14 +47,16 @@ def export(
         ),
     ] = None,
     policy: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME",
             help="reviewed-only: apply what people decided. reviewed-then-confident: also, where nobody has "
             "decided, the suggestion for a flagged label if its probability is at least --min-probability. "
-            "drop: apply what people decided and leave out flagged samples that nobody has settled.",
+            "consensus: also, where nobody has decided, the consensus of several annotators. "
+            "drop: apply what people decided and leave out flagged samples that nobody has settled. "
+            "Default: consensus where there are several annotators, else reviewed-only.",
         ),
-    ] = "reviewed-only",
+    ] = None,
     min_probability: Annotated[
         float | None,
         typer.Option(
@@ -66,7 +68,7 @@ def export(
         typer.Option(
             "--fill-missing",
             help="For reviewed-then-confident: also label samples without a label, if the suggestion is as "
-            "probable.",
+            "probable; for consensus: label them in any case.",
         ),
     ] = False,
     copies: Annotated[
@@ -126,6 +128,9 @@ def export(
     kept in its order, new samples keep their labels, and the differences are counted. A label that was
     changed in the source since the audit is kept, also where a person decided on the earlier one. An export
     is refused if most samples are gone or most labels were changed.
+
+    Labels of several annotators: one row per sample with its consensus, or what a person decided. Next to it,
+    NAME.labels.csv says of every single label whether it is right by that.
 
     Tasks for Label Studio: NAME.json is imported into a project whose labeling interface is NAME.config.xml.
     When people have decided there, export the project as JSON and audit again with --decisions EXPORT.json.
@@ -232,6 +237,8 @@ def _show_files(exported: Exported) -> None:
     console = output()
     console.print(Text.assemble("Written: ", (str(exported.path), "bold")), soft_wrap=True)
     console.print(Text.assemble("  trail: ", (str(exported.trail), "bold")), soft_wrap=True)
+    if exported.verdicts is not None:
+        console.print(Text.assemble(" labels: ", (str(exported.verdicts), "bold")), soft_wrap=True)
     if exported.config is not None:
         console.print(Text.assemble(" config: ", (str(exported.config), "bold")), soft_wrap=True)
         console.print(f"{counted(exported.n_samples, 'task')} for Label Studio.")

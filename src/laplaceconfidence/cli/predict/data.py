@@ -19,7 +19,7 @@ from laplaceconfidence.data.label_files import given_labels
 from laplaceconfidence.data.labels import MISSING, encode_labels
 from laplaceconfidence.data.read_options import Names, ReadOptions
 from laplaceconfidence.data.readers import read_dataset
-from laplaceconfidence.data.table_files import TABLE_SUFFIXES, open_table
+from laplaceconfidence.data.table_files import TABLE_SUFFIXES, open_table, table_kind
 from laplaceconfidence.data.tables import TABLE_OPTIONS, SourceTable, dataset_of_table
 from laplaceconfidence.data.webvision import is_webvision_folder
 from laplaceconfidence.encoders.table_columns import ColumnsEncoder
@@ -87,7 +87,8 @@ def read_samples(
 def _dataset(source: str, model: TrainedModel, options: ReadOptions) -> NoisyDataset:
     path = Path(source)
     evaluate = options.classes is None
-    if path.is_file() and source.lower().endswith(TABLE_SUFFIXES):
+    is_table = path.is_file() and source.lower().endswith(TABLE_SUFFIXES)
+    if is_table or (path.is_dir() and table_kind(path) is not None):
         options.allow_only("a table", *TABLE_OPTIONS)
         with open_table(path, options, "source") as table:
             dataset = dataset_of_table(table, _with_columns(options, model, table))

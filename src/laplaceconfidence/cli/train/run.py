@@ -111,7 +111,7 @@ def run_training(request: TrainingRequest, notes: list[str]) -> None:
     """
     folder, name = request.folder, request.preset
     preset = None if name is None else request.load_preset(name)  # fails before anything is read
-    request.encoder.check(request.read_options)
+    request.encoder.refuse_several_views(request.read_options)
     team = join_team()
     try:
         is_resumed = team.is_first and check_run_folder(

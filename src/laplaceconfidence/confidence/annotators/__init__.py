@@ -1,6 +1,5 @@
 """Labels of several annotators: one likelihood of all their labels, with a noise matrix for each of them."""
 
 from laplaceconfidence.confidence.annotators.estimator import AnnotatorConfidence
-from laplaceconfidence.confidence.annotators.labels import AnnotatorLabels
 
-__all__ = ["AnnotatorConfidence", "AnnotatorLabels"]
+__all__ = ["AnnotatorConfidence"]

@@ -16,13 +16,11 @@ from scipy.special import softmax
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.confidence.annotators.copies import find_copies
 from laplaceconfidence.confidence.annotators.labels import CodedLabels
-from laplaceconfidence.confidence.annotators.model import AnnotatorModel, fit_annotators
+from laplaceconfidence.confidence.annotators.model import AnnotatorModel, class_shares, fit_annotators
 from laplaceconfidence.confidence.held_out_folds import HeldOutFolds, make_held_out_folds
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool, PooledRows, fit_weights
-from laplaceconfidence.confidence.noise_aware.probes import fit_probes
-from laplaceconfidence.confidence.noise_aware.propagation import propagate_targets
 from laplaceconfidence.confidence.noise_aware.round_selection import log_probabilities
-from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
+from laplaceconfidence.confidence.noise_aware.rounds import evidence_of_targets
 from laplaceconfidence.confidence.noise_aware.views import FeatureViews
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.stages import stage
@@ -146,7 +144,7 @@ def _one_round(
 ) -> _Round:
     """Learn the posteriors (n, folds, C), and fit weights and noise matrices to what was learned."""
     soft = soft * folds.visible_without_folds()[:, :, None]
-    per_fold = _evidence(views, soft, labels.n_classes)
+    per_fold, _ = evidence_of_targets(views, soft)
     parts = [folds.at_own_fold(part) for part in per_fold] + outside
     pool, model, log_prior = _fit_together(parts, labels, start, verified, folds.labeled)
     return _Round(per_fold, pool, model, log_prior)
@@ -162,28 +160,10 @@ def _without_features(labels: CodedLabels, verified: IntArray | None) -> tuple[A
     """Dawid-Skene with the priors of ``fit_annotators`` and fitted shares of the classes."""
     posteriors = _vote_shares(labels)
     for _ in range(_PRIOR_STEPS):
-        shares = posteriors.mean(axis=0) + _TINY
-        log_prior = np.tile(np.log(shares / shares.sum()), (labels.n_samples, 1))
+        log_prior = np.tile(np.log(class_shares(posteriors)), (labels.n_samples, 1))
         model = fit_annotators(labels, log_prior, posteriors, verified)
         posteriors = model.posteriors
     return model, log_prior
-
-
-def _evidence(views: FeatureViews, soft: FloatArray, n_classes: int) -> list[FloatArray]:
-    """(n, folds, C) per kind of evidence: what models with each fold held out say about all samples."""
-    found = []
-    if views.coordinates is not None:
-        visible = (soft.sum(axis=2) > 0).astype(np.float32)
-        probes = fit_probes(
-            views.coordinates,
-            soft,
-            visible,
-            n_classes,
-            l2=SETTINGS.probe.later_l2,
-            n_jobs=views.propagate.n_jobs,
-        )
-        found = [probe.logits(views.coordinates) for probe in probes]
-    return found + [propagate_targets(graph, soft, views.propagate) for graph in views.normalized]
 
 
 def _fit_together(

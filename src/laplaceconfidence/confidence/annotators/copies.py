@@ -36,12 +36,13 @@ def find_copies(labels: CodedLabels, log_prior: FloatArray, model: AnnotatorMode
     dict of int to int
         Every copying annotator and the one whose labels are kept, the first of them.
     """
-    pairs, n_pairs = _identical_pairs(labels)
-    limit = np.log(SIGNIFICANCE / max(1, n_pairs))
+    pairs, limit = _identical_pairs(labels)
     n_labels = np.bincount(labels.samples, minlength=labels.n_samples)
+    by_annotator = np.argsort(labels.annotators, kind="stable")
+    starts = np.searchsorted(labels.annotators[by_annotator], np.arange(labels.n_annotators + 1))
     found: dict[int, int] = {}
     for first, second in pairs:
-        own, other = (_by_sample(labels, annotator) for annotator in (first, second))
+        own, other = (by_annotator[starts[one] : starts[one + 1]] for one in (first, second))
         rows, at_own, at_other = np.intersect1d(
             labels.samples[own], labels.samples[other], return_indices=True
         )
@@ -59,11 +60,15 @@ def find_copies(labels: CodedLabels, log_prior: FloatArray, model: AnnotatorMode
     return found
 
 
-def _identical_pairs(labels: CodedLabels) -> tuple[list[tuple[int, int]], int]:
-    """Pairs of annotators who never differ, and the number of all pairs that share samples."""
+def _identical_pairs(labels: CodedLabels) -> tuple[list[tuple[int, int]], float]:
+    """Pairs of annotators who never differ on enough samples, and the logarithm of the allowed probability.
+
+    Two who guess agree on a sample with a probability of 1 / C, which is the least possible: below a number
+    of shared samples nothing is found, whatever their accuracy.
+    """
     per_sample = np.bincount(labels.samples, minlength=labels.n_samples)
     if int((per_sample.astype(np.int64) ** 2).sum()) > _MOST_PAIRS:
-        return [], 0
+        return [], -np.inf
     wide = labels.samples * labels.n_classes + labels.codes
     shared, agreed = (
         sparse.triu(of @ of.T, k=1).tocsr()
@@ -73,8 +78,11 @@ def _identical_pairs(labels: CodedLabels) -> tuple[list[tuple[int, int]], int]:
         )
     )
     pairs = shared.tocoo()
-    always = np.asarray(agreed[pairs.row, pairs.col]).ravel() >= pairs.data
-    return list(zip(pairs.row[always].tolist(), pairs.col[always].tolist(), strict=True)), pairs.nnz
+    limit = float(np.log(SIGNIFICANCE / max(1, pairs.nnz)))
+    enough = np.flatnonzero(pairs.data * np.log(labels.n_classes) > -limit)
+    rows, columns = pairs.row[enough], pairs.col[enough]
+    always = np.asarray(agreed[rows, columns]).ravel() >= pairs.data[enough]
+    return list(zip(rows[always].tolist(), columns[always].tolist(), strict=True)), limit
 
 
 def _given(rows: IntArray, columns: IntArray, n_rows: int, n_columns: int) -> sparse.csr_array:
@@ -82,8 +90,3 @@ def _given(rows: IntArray, columns: IntArray, n_rows: int, n_columns: int) -> sp
     matrix = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(n_rows, n_columns))
     matrix.data[:] = 1
     return matrix
-
-
-def _by_sample(labels: CodedLabels, annotator: int) -> IntArray:
-    """Positions of the labels of an annotator, one per sample."""
-    return np.flatnonzero(labels.annotators == annotator)

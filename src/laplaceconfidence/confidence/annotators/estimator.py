@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.annotators.consensus import Consensus, find_consensus
-from laplaceconfidence.confidence.annotators.labels import AnnotatorLabels, CodedLabels
+from laplaceconfidence.confidence.annotators.labels import CodedLabels
 from laplaceconfidence.confidence.annotators.model import support_of_labels
-from laplaceconfidence.confidence.annotators.tables import annotator_table, questions
+from laplaceconfidence.confidence.annotators.tables import annotator_table, best_questions
 from laplaceconfidence.confidence.audited_labels import audited_column
 from laplaceconfidence.confidence.inputs import check_memory
 from laplaceconfidence.confidence.noise_aware.estimator import NoiseAwareConfidence, refuse_unsupported
+from laplaceconfidence.confidence.noise_aware.feature_sets import check_feature_sets
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
 from laplaceconfidence.confidence.noise_aware.posterior import POSTERIOR
-from laplaceconfidence.confidence.noise_aware.prediction import NewSampleModel, Predictor
+from laplaceconfidence.confidence.noise_aware.prediction import Predictor, new_sample_model
 from laplaceconfidence.confidence.noise_aware.views import FeatureViews
 from laplaceconfidence.confidence.probabilities import check_pred_probs
+from laplaceconfidence.data.annotator_labels import AnnotatorLabels
 from laplaceconfidence.data.labels import MISSING, distinct_labels, encode_labels
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
 from laplaceconfidence.stages import StageTimer, observing, stage
 from laplaceconfidence.validation import check_integer, check_random_state, check_same_length, must_be
+from laplaceconfidence.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,6 +87,7 @@ class AnnotatorConfidence(NoiseAwareConfidence):
         knn_graph: Any = None,
         pred_probs: Any = None,
         audited: Any = None,
+        audited_at_random: Collection[int] | None = None,
         **unsupported: Any,
     ) -> Self:
         """Estimate the consensus and the confidence of every label.
@@ -98,6 +103,9 @@ class AnnotatorConfidence(NoiseAwareConfidence):
         audited : mapping of int to label, array-like of shape (n,) or None, default=None
             True classes of samples that a person has verified, by row number or as a column with missing
             values. They are taken as certain; the matrices of the annotators follow from them as well.
+        audited_at_random : collection of int or None, default=None
+            As in ``NoiseAwareConfidence.fit``. It matters for one annotator only: the likelihood of the
+            labels of several needs no random sample, as samples are chosen by what is in it already.
         **unsupported : None
             ``sample_weight`` is not supported: other values raise ``InvalidInputError``.
 
@@ -112,33 +120,33 @@ class AnnotatorConfidence(NoiseAwareConfidence):
         given = self._labels(y)
         timer = StageTimer()
         with observing(timer):
-            features = None if X is None else self._checked_features(X)
-            if features is not None:
-                check_same_length("X", len(features), "y", given.n_samples)
+            feature_sets = [] if X is None else check_feature_sets(self, X)
+            if feature_sets:
+                check_same_length("X", len(feature_sets[0].values), "y", given.n_samples)
             coded, verified = self._coded(given, audited)
             if coded.n_annotators == 1 and len(np.unique(coded.samples)) == len(coded.samples):
-                return self._fit_single(X, given, knn_graph, pred_probs, audited)
-            n_classes = len(self.classes_)
-            check_memory(self, coded.n_samples, n_classes, per_probability=120, per_class_pair=40)
+                return self._fit_single(X, given, coded, knn_graph, pred_probs, audited, audited_at_random)
+            n_classes, n_views = len(self.classes_), max(1, len(feature_sets))
+            check_memory(self, coded.n_samples, n_classes, per_probability=120 * n_views, per_class_pair=40)
             probabilities = (
                 None if pred_probs is None else check_pred_probs(pred_probs, coded.n_samples, n_classes)
             )
             majority = np.where(coded.votes().any(axis=1), coded.votes().argmax(axis=1), MISSING)
-            views = self._find_views(features, knn_graph, majority, rng, needed=False)
+            views = self._find_views(feature_sets, knn_graph, majority, rng, needed=False)
             consensus = find_consensus(
                 views,
                 probabilities,
                 coded,
                 verified,
-                n_rounds=self._round_count(coded.n_samples),
+                n_rounds=self._round_count(coded.n_samples * n_views),
                 n_folds=self.n_folds,
                 rng=rng,
             )
             with stage("confidence"):
                 self._keep_consensus(given, coded, consensus)
-        self.residual_ = None if views.graphs is None else views.propagate.residual
+        self.residual_ = None if views.widest_graph is None else views.propagate.residual
         self.timings_ = timer.seconds
-        self._graphs = views.graphs
+        self._widest_graph, self._neighborhood = views.widest_graph, None
         self._fitted_with_pred_probs = probabilities is not None
         self._predictor = self._make_predictor(views, consensus, with_pred_probs=probabilities is not None)
         self._coded_labels, self._consensus = coded, consensus
@@ -181,13 +189,31 @@ class AnnotatorConfidence(NoiseAwareConfidence):
             ``sample``, the ``annotator`` to ask and the expected ``gain``, the decrease of the entropy of the
             sample's class in nats; the largest first. Empty with a single annotator.
         """
-        check_integer(n, "n", minimum=1)
-        found = [] if self._consensus is None else questions(self._coded_labels, self._consensus, n)
         import pandas as pd
 
+        check_integer(n, "n", minimum=1)
+        annotators, gains = self.best_questions_
+        rows = np.argsort(-gains, kind="stable")[:n]
+        rows = rows[gains[rows] > 0]
         names = self.annotators_["annotator"].to_numpy()
-        rows = [(self._sample_ids[row], names[who], gain) for row, who, gain in found]
-        return pd.DataFrame(rows, columns=["sample", "annotator", "gain"])
+        return pd.DataFrame(
+            {
+                "sample": self._sample_ids[rows],
+                "annotator": names[annotators[rows]],
+                "gain": gains[rows],
+            }
+        )
+
+    @property
+    def best_questions_(self) -> tuple[IntArray, FloatArray]:
+        """Whom to ask about every sample, and the expected gain, each (n,).
+
+        An annotator is a position in ``annotators_``, -1 where nobody is expected to tell anything.
+        """
+        if self._consensus is None:
+            n = len(self.label_distributions_)
+            return np.full(n, MISSING), np.zeros(n)
+        return best_questions(self._coded_labels, self._consensus)
 
     def _labels(self, y: Any) -> AnnotatorLabels:
         if y is None:
@@ -223,31 +249,32 @@ class AnnotatorConfidence(NoiseAwareConfidence):
         return coded, None if column is None else codes(column, "audited")
 
     def _fit_single(
-        self, X: Any, given: AnnotatorLabels, knn_graph: Any, pred_probs: Any, audited: Any
+        self,
+        X: Any,
+        given: AnnotatorLabels,
+        coded: CodedLabels,
+        knn_graph: Any,
+        pred_probs: Any,
+        audited: Any,
+        at_random: Collection[int] | None,
     ) -> Self:
         """Fit the labels of one annotator as ``NoiseAwareConfidence`` does."""
-        import pandas as pd
-
         column = np.full(given.n_samples, None, dtype=object)
         column[given.samples] = given.labels
-        super().fit(X, column, knn_graph=knn_graph, pred_probs=pred_probs, audited=audited)
+        super().fit(
+            X,
+            column,
+            knn_graph=knn_graph,
+            pred_probs=pred_probs,
+            audited=audited,
+            audited_at_random=at_random,
+        )
         self._consensus = None
         rows = given.samples
-        right = self.confidence_[rows]
-        accuracy = float(right.mean())
-        variance = float((right * (1 - right)).mean() + accuracy * (1 - accuracy)) / len(right)
-        half = 1.96 * np.sqrt(variance)
-        self.annotators_ = pd.DataFrame(
-            {
-                "annotator": given.annotator_names,
-                "n_labels": len(rows),
-                "accuracy": accuracy,
-                "accuracy_low": max(0.0, accuracy - half),
-                "accuracy_high": min(1.0, accuracy + half),
-                "agreement": float((self.transduction_[rows].astype(str) == given.labels.astype(str)).mean()),
-            }
+        self.annotators_ = annotator_table(
+            coded, self.label_distributions_, {}, given.annotator_names, self.classes_
         )
-        self.confidence_ = given.as_given(right)
+        self.confidence_ = given.as_given(self.confidence_[rows])
         self.label_support_ = given.as_given(self.label_support_[rows])
         self.cautious_confidence_ = given.as_given(self.cautious_confidence_[rows])
         return self
@@ -268,24 +295,17 @@ class AnnotatorConfidence(NoiseAwareConfidence):
         self.noise_rate_, self.noise_rate_bracket_ = 1 - float(right.mean()), (low, high)
         self.identifiable_ = high - low <= POSTERIOR.wide_bracket or low >= POSTERIOR.found_share * high
         self.transition_matrix_ = consensus.model.shared
-        self.annotators_ = annotator_table(coded, consensus, given.annotator_names, self.classes_)
+        self.annotators_ = annotator_table(
+            coded, posteriors, consensus.copied_from, given.annotator_names, self.classes_
+        )
         self.rounds_ = consensus.history
 
     def _make_predictor(
         self, views: FeatureViews, consensus: Consensus, *, with_pred_probs: bool
     ) -> Predictor:
-        model = None
-        if views.coordinates is not None and views.axes is not None and views.graphs is not None:
-            codes = self.label_distributions_.argmax(axis=1)
-            model = NewSampleModel(
-                views.coordinates,
-                views.axes,
-                views.graphs,
-                codes,
-                self.label_distributions_,
-                len(self.classes_),
-                self.n_jobs,
-            )
+        codes = self.label_distributions_.argmax(axis=1)
+        distributions = self.label_distributions_
+        model = new_sample_model(views, codes, distributions, len(self.classes_), self.n_jobs)
         pool = consensus.pool
         if pool is None or not with_pred_probs:
             return Predictor(model, pool, None)
@@ -294,6 +314,17 @@ class AnnotatorConfidence(NoiseAwareConfidence):
 
     def _warn_about_overlap(self, coded: CodedLabels, *, has_evidence: bool) -> None:
         several = np.bincount(coded.samples, minlength=coded.n_samples) > 1
+        overlaps = np.zeros(coded.n_annotators, dtype=bool)
+        overlaps[coded.annotators[several[coded.samples]]] = True
+        present = np.bincount(coded.annotators, minlength=coded.n_annotators) > 0
+        n_alone = int((present & ~overlaps).sum())
+        if several.any() and n_alone and not has_evidence:
+            warnings.warn(
+                f"{counted(n_alone, 'annotator')} labeled no sample that somebody else labeled, and there "
+                "are no features: their accuracy is that of the others, not an estimate of their own.",
+                LaplaceConfidenceWarning,
+                stacklevel=3,
+            )
         if not several.any() and not has_evidence:
             self.identifiable_ = False
             self.noise_rate_bracket_ = (0.0, self.noise_rate_bracket_[1])

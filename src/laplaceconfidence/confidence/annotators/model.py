@@ -26,7 +26,7 @@ from laplaceconfidence.data.labels import MISSING
 
 MOST_STEPS = 100
 _LEAST_GAIN = 1e-6  # of the log-likelihood per sample, where EM stops
-_NEWTON_STEPS = 5
+_NEWTON_STEPS = 5  # at first; later steps begin near the maximum
 _LARGEST_NEWTON_STEP = 2.0
 _CONCENTRATIONS = (0.5, 1e4)  # labels per class that a prior may be worth
 _LEAST_SHARE = 1e-6  # of right and of wrong labels
@@ -128,7 +128,9 @@ def fit_annotators(
         counts = labels.by_sample.T @ posteriors
         totals = labels.by_annotator @ counts
         shared = _shared_matrix(labels, counts)
-        skills, variance, accuracy = _fit_skills(labels, counts, totals, shared, skills, variance)
+        skills, variance, accuracy = _fit_skills(
+            labels, counts, totals, shared, skills, variance, _NEWTON_STEPS if step == 0 else 1
+        )
         means = _prior_means(labels, shared, accuracy)
         if step % 5 == 0:
             concentration = _fit_concentration(means, counts, totals)
@@ -148,6 +150,28 @@ def fit_annotators(
     return AnnotatorModel(
         shared, accuracy, counts, concentration, log_chances, log_likelihoods, posteriors, score
     )
+
+
+def class_shares(posteriors: FloatArray) -> FloatArray:
+    """Shares of the classes, with a Dirichlet prior around equal shares whose concentration is fitted.
+
+    The shares decide where the labels of a sample are tied: chance differences between them would decide all
+    ties in favor of the same classes.
+
+    Parameters
+    ----------
+    posteriors : ndarray of shape (n, C)
+        Probability of every class.
+
+    Returns
+    -------
+    ndarray of shape (C,)
+        They sum to 1.
+    """
+    counts = posteriors.sum(axis=0)
+    even = np.full(len(counts), 1 / len(counts))
+    concentration = _fit_concentration(even, counts, counts.sum())
+    return np.asarray((concentration * even + counts) / (concentration + counts.sum()))
 
 
 def _shared_matrix(labels: CodedLabels, counts: FloatArray) -> FloatArray:
@@ -189,12 +213,13 @@ def _fit_skills(
     shared: FloatArray,
     skills: FloatArray,
     variance: float,
+    n_steps: int,
 ) -> tuple[FloatArray, float, FloatArray]:
     """Newton steps on the skills, and the variance that they suggest; skills, variance, accuracies (A, C)."""
     right = np.zeros_like(totals)
     right[labels.pair_annotators, labels.pair_codes] = counts[np.arange(len(counts)), labels.pair_codes]
     of_class = logit(np.clip(np.diag(shared), _LEAST_SHARE, 1 - _LEAST_SHARE))
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(n_steps):
         accuracy = expit(of_class + skills[:, None])
         slope = (right - totals * accuracy).sum(axis=1) - skills / variance
         curvature = (totals * accuracy * (1 - accuracy)).sum(axis=1) + 1 / variance
@@ -205,14 +230,14 @@ def _fit_skills(
     return skills, variance, accuracy
 
 
-def _fit_concentration(means: FloatArray, counts: FloatArray, totals: FloatArray) -> float:
+def _fit_concentration(means: FloatArray, counts: FloatArray, totals: FloatArray | float) -> float:
     """The concentration under which the expected counts are most likely (Dirichlet-multinomial)."""
 
     def loss(logarithm: float) -> float:
         c = np.exp(logarithm)
         of_pairs = gammaln(c * means + counts) - gammaln(c * means)  # 0 for labels that were never given
         of_rows = gammaln(c) - gammaln(c + totals)
-        return -float(of_pairs.sum() + of_rows.sum())
+        return -float(np.sum(of_pairs) + np.sum(of_rows))
 
     found = minimize_scalar(loss, bounds=np.log(_CONCENTRATIONS), method="bounded", options={"xatol": 0.05})
     return float(np.exp(found.x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,17 +11,23 @@ from numpy.typing import NDArray
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.annotators.consensus import Consensus
 from laplaceconfidence.confidence.annotators.labels import CodedLabels
+from laplaceconfidence.data.labels import MISSING
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _NORMAL_95 = 1.96
-_SAMPLES_PER_QUESTION = 10  # of the least certain samples that are considered
+_MOST_SAMPLES = 20_000  # that somebody is found to ask about, the least certain ones
+_LEAST_GAIN = 1e-3  # nats; less is not worth asking for
 _MOST_ANNOTATORS = 200  # that are considered, the most accurate ones
 
 
 def annotator_table(
-    labels: CodedLabels, consensus: Consensus, names: NDArray[Any], classes: NDArray[Any]
+    labels: CodedLabels,
+    posteriors: FloatArray,
+    copied_from: Mapping[int, int],
+    names: NDArray[Any],
+    classes: NDArray[Any],
 ) -> pd.DataFrame:
     """Describe every annotator.
 
@@ -28,8 +35,10 @@ def annotator_table(
     ----------
     labels : CodedLabels
         All labels.
-    consensus : Consensus
-        What was found.
+    posteriors : ndarray of shape (n, C)
+        Probability of every class given the features and all labels of the sample.
+    copied_from : mapping of int to int
+        Annotators whose labels are identical to those of another one, and that one.
     names : ndarray of shape (A,)
         The annotators.
     classes : ndarray of shape (C,)
@@ -42,7 +51,6 @@ def annotator_table(
     """
     import pandas as pd
 
-    posteriors = consensus.model.posteriors
     right = posteriors[labels.samples, labels.codes]
     agrees = posteriors.argmax(axis=1)[labels.samples] == labels.codes
     n_annotators = labels.n_annotators
@@ -74,7 +82,7 @@ def annotator_table(
     for column in ("true_class", "confused_with", "copies"):
         frame[column] = frame[column].astype(object)
     _add_confusions(frame, labels, posteriors, classes)
-    for copy, original in consensus.copied_from.items():
+    for copy, original in copied_from.items():
         frame.at[copy, "copies"] = names[original]
     frame.loc[n_labels == 0, ["accuracy", "accuracy_low", "accuracy_high", "agreement"]] = np.nan
     return frame
@@ -101,8 +109,8 @@ def _add_confusions(
         frame.at[annotator, "confused_share"] = largest[pair] / totals[annotator, truth]
 
 
-def questions(labels: CodedLabels, consensus: Consensus, n: int) -> list[tuple[int, int, float]]:
-    """Find the labels that would tell most about the true classes.
+def best_questions(labels: CodedLabels, consensus: Consensus) -> tuple[IntArray, FloatArray]:
+    """Find whom to ask about every sample.
 
     Parameters
     ----------
@@ -110,33 +118,35 @@ def questions(labels: CodedLabels, consensus: Consensus, n: int) -> list[tuple[i
         All labels.
     consensus : Consensus
         What was found.
-    n : int
-        Number of labels.
 
     Returns
     -------
-    list of (sample, annotator, gain)
-        One annotator per sample, who has not labeled it and does not copy; the gain is the expected decrease
-        of the entropy of its class, in nats. Largest gain first.
+    annotators : ndarray of int64 of shape (n,)
+        Who has not labeled the sample, does not copy, and is expected to tell most about its class;
+        ``MISSING`` where nobody is expected to tell anything, and for all but the 20,000 least certain
+        samples.
+    gains : ndarray of shape (n,)
+        The expected decrease of the entropy of the class, in nats; 0 where nobody is asked.
     """
     posteriors = consensus.model.posteriors
-    entropy = _entropy(posteriors)
-    rows = np.argsort(-entropy, kind="stable")[: _SAMPLES_PER_QUESTION * n]
-    annotators = _considered(labels, consensus)
-    gains = np.empty((len(rows), len(annotators)))
-    for column, annotator in enumerate(annotators.tolist()):
-        matrix = consensus.model.matrix(consensus.labels, annotator)
-        gains[:, column] = _entropy(posteriors[rows] @ matrix) - posteriors[rows] @ _entropy(matrix)
-    place = np.full(labels.n_samples, -1)
+    rows = np.argsort(-_entropy(posteriors), kind="stable")[:_MOST_SAMPLES]
+    place = np.full(labels.n_samples, MISSING)
     place[rows] = np.arange(len(rows))
-    column_of = np.full(labels.n_annotators, -1)
-    column_of[annotators] = np.arange(len(annotators))
-    done = np.flatnonzero((place[labels.samples] >= 0) & (column_of[labels.annotators] >= 0))
-    gains[place[labels.samples[done]], column_of[labels.annotators[done]]] = -np.inf
-    best = gains.argmax(axis=1)
-    gain = gains[np.arange(len(rows)), best]
-    order = [number for number in np.argsort(-gain, kind="stable") if gain[number] > 0][:n]
-    return [(int(rows[k]), int(annotators[best[k]]), float(gain[k])) for k in order]
+    considered = _considered(labels, consensus)
+    by_annotator = np.argsort(labels.annotators, kind="stable")
+    starts = np.searchsorted(labels.annotators[by_annotator], np.arange(labels.n_annotators + 1))
+    best = np.full(len(rows), MISSING)
+    largest = np.full(len(rows), _LEAST_GAIN)
+    for annotator in considered.tolist():
+        matrix = consensus.model.matrix(consensus.labels, annotator)
+        gain = _entropy(posteriors[rows] @ matrix) - posteriors[rows] @ _entropy(matrix)
+        done = place[labels.samples[by_annotator[starts[annotator] : starts[annotator + 1]]]]
+        gain[done[done != MISSING]] = 0
+        better = gain > largest
+        best[better], largest[better] = annotator, gain[better]
+    annotators, gains = np.full(labels.n_samples, MISSING), np.zeros(labels.n_samples)
+    annotators[rows], gains[rows] = best, np.where(best == MISSING, 0, largest)
+    return annotators, gains
 
 
 def _considered(labels: CodedLabels, consensus: Consensus) -> IntArray:

@@ -20,8 +20,14 @@ from laplaceconfidence.confidence.audited_labels import (
     rows_as_mask,
 )
 from laplaceconfidence.confidence.decisions import ExpectedCurve, expected_curve, threshold_for_precision
-from laplaceconfidence.confidence.inputs import check_feature_vectors, check_given_labels, check_memory
+from laplaceconfidence.confidence.inputs import check_given_labels, check_memory
+from laplaceconfidence.confidence.noise_aware.feature_sets import (
+    FeatureSet,
+    check_feature_sets,
+    check_new_feature_sets,
+)
 from laplaceconfidence.confidence.noise_aware.local_noise import LabelPosterior, label_posterior
+from laplaceconfidence.confidence.noise_aware.noise_model import Pool
 from laplaceconfidence.confidence.noise_aware.posterior import calibrate_posterior
 from laplaceconfidence.confidence.noise_aware.prediction import make_predictor
 from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool, select_pool
@@ -53,14 +59,16 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
     noise T[z, y] = p(given y | true z). In further rounds of self-training, the posteriors replace the given
     labels that are learned and propagated; every label stays held out from the evidence about its own sample.
     The latest round is used under which held-out given labels are not clearly less likely than under the best
-    round (by two standard errors, or 0.005 nats per label if that is less). The documentation page "The
-    noise-aware estimator" has the formulas.
+    round (by two standard errors, or 0.005 nats per label if that is less). Several views of the samples,
+    such as two encoders or images and texts, have probes and graphs of their own, which the likelihood
+    weights like all others. The documentation page "The noise-aware estimator" has the formulas.
 
     Parameters
     ----------
     n_neighbors : int, sequence of int or "auto", default="auto"
         Number of neighbors per sample in each of the graphs. "auto" is (30, 100), or (10, 30) if classes have
-        fewer than 100 labels on average.
+        fewer than 100 labels on average. The graph of fewest neighbors compares half-whitened features, the
+        others the features as they are.
     n_components : int or None, default=None
         Number of principal components to keep; ``None`` keeps up to 256.
     n_rounds : int or "auto", default="auto"
@@ -84,7 +92,8 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     confidence_ : ndarray of shape (n,)
-        Probability that the given label is right, NaN where none was given.
+        Probability that the given label is right, NaN where none was given. If the noise was not identified,
+        it is the mean of two readings: all labels are right, or ``label_support_`` is all there is to know.
     label_distributions_ : ndarray of shape (n, C)
         Probability of every class given features and label; rows sum to 1.
     transduction_ : ndarray of shape (n,)
@@ -125,16 +134,22 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
     calibration_ : LogOddsCalibration or None
         Slopes and offset fitted to audited labels; ``None`` if there were too few.
     neighborhood_ : Neighborhood or None
-        Neighbors and weights of the widest graph; ``None`` without a graph.
+        Neighbors and weights of the widest graph of the first view; ``None`` without a graph.
     n_neighbors_, search_, recall_ : int, str and float, or None
-        Number of neighbors of the widest graph, the neighbor search that was used and the share of the true
-        neighbors that it found; ``None`` without a search.
+        Number of neighbors of the widest graph of the first view, the neighbor search that was used and the
+        share of the true neighbors that it found; ``None`` without a search.
+    view_names_ : tuple of str
+        Names of the views: "features" if ``X`` was one array, "view 1", "view 2", ... if it was a list; empty
+        without features.
+    view_weights_ : dict of str to dict of str to float
+        Share of every view and kind of evidence in the estimate, weight times standard deviation over the
+        classes; all sum to 1. ``pred_probs`` and a ``knn_graph`` without features count as views.
     residual_ : float or None
         Largest relative residual of the propagation; ``None`` without a graph.
     timings_ : dict of str to float
         Seconds per stage.
     n_features_in_ : int
-        Number of features; not set without features.
+        Number of features of all views; not set without features.
 
     Examples
     --------
@@ -188,12 +203,13 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, d) or None
-            Feature vectors; may be ``None`` if a ``knn_graph`` or ``pred_probs`` is passed.
+        X : array-like of shape (n, d), mapping of str to such arrays, list of such arrays, or None
+            Feature vectors, or several views of the samples by name or in order. In a view, a row of NaN is a
+            sample that is not in it. May be ``None`` if a ``knn_graph`` or ``pred_probs`` is passed.
         y : array-like of shape (n,)
             Given labels.
         knn_graph : scipy.sparse matrix of shape (n, n) or None, default=None
-            A graph of neighbors that replaces the graphs made from ``X``, with values as ``knn_graph_kind``
+            A graph of neighbors that replaces all graphs made from ``X``, with values as ``knn_graph_kind``
             says.
         pred_probs : array-like of shape (n, C) or None, default=None
             Further evidence: probabilities predicted by models that did not train on the sample.
@@ -220,21 +236,21 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
                 raise InvalidInputError(
                     "NoiseAwareConfidence requires y to be passed, but the target y is None."
                 )
-            features = None if X is None else self._checked_features(X)
-            given, verified = self._encode(y, audited, None if features is None else len(features))
-            n_classes = len(self.classes_)
-            check_memory(self, len(given), n_classes, per_probability=80, per_class_pair=40)
+            feature_sets = [] if X is None else check_feature_sets(self, X)
+            given, verified = self._encode(y, audited, len(feature_sets[0].values) if feature_sets else None)
+            n_classes, n_views = len(self.classes_), max(1, len(feature_sets))
+            check_memory(self, len(given), n_classes, per_probability=80 * n_views, per_class_pair=40)
             probabilities = (
                 None if pred_probs is None else check_pred_probs(pred_probs, len(given), n_classes)
             )
-            views = self._find_views(features, knn_graph, given, rng, needed=probabilities is None)
+            views = self._find_views(feature_sets, knn_graph, given, rng, needed=probabilities is None)
             selected = select_pool(
                 views,
                 probabilities,
                 given,
                 verified,
                 n_classes,
-                n_rounds=self._round_count(len(given)),
+                n_rounds=self._round_count(len(given) * n_views),
                 n_folds=self.n_folds,
                 rng=rng,
             )
@@ -243,6 +259,7 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
                 noise = calibrate_posterior(
                     found.posterior,
                     found.cautious,
+                    found.least_support,
                     given,
                     verified,
                     n_classes,
@@ -253,9 +270,11 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
                 self.identifiable_ = noise.identifiable
                 self.noise_rate_, self.noise_rate_bracket_ = noise.noise_rate, noise.bracket
                 self._keep(found, noise.cautious, selected, given, verified)
-        self.residual_ = None if views.graphs is None else views.propagate.residual
+                self.view_weights_ = _weights_by_view(found.pool, selected, views)
+        self.residual_ = None if views.widest_graph is None else views.propagate.residual
         self.timings_ = timer.seconds
-        self._graphs = views.graphs
+        self._widest_graph = views.widest_graph
+        self._neighborhood: Neighborhood | None = None
         self._fitted_with_pred_probs = probabilities is not None
         self._predictor = make_predictor(
             views,
@@ -270,12 +289,14 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
 
     @property
     def neighborhood_(self) -> Neighborhood | None:
-        """The neighbors and normalized weights of the widest graph; ``None`` without a graph.
+        """The neighbors and normalized weights of the widest graph of the first view; ``None`` without one.
 
-        Labels are propagated over all graphs; the widest one contains the edges of the others.
+        It compares the features as they are; labels are propagated over all graphs of all views.
         """
         check_is_fitted(self)
-        return None if self._graphs is None else self._graphs.neighborhood()
+        if self._neighborhood is None and self._widest_graph is not None:
+            self._neighborhood = Neighborhood.of_graph(self._widest_graph.affinity())
+        return self._neighborhood
 
     def predict_proba(self, X: Any, *, pred_probs: Any = None) -> FloatArray:
         """Predict the class probabilities of new samples.
@@ -286,8 +307,9 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (m, d) or None
-            Feature vectors; ``None`` only if the estimator was fitted on ``pred_probs`` alone.
+        X : array-like of shape (m, d), mapping or list of such arrays, or None
+            Feature vectors, with the views of the fit; ``None`` only if the estimator was fitted on
+            ``pred_probs`` alone.
         pred_probs : array-like of shape (m, C) or None, default=None
             Predicted probabilities of the new samples, from the same kind of model as those passed to
             ``fit``. Without them, the weights fitted to the features alone are used.
@@ -298,25 +320,27 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
             Rows sum to 1.
         """
         check_is_fitted(self)
-        features = self._new_features(X)
+        feature_sets = self._new_feature_sets(X)
         probabilities = None
         if pred_probs is not None:
             if not self._fitted_with_pred_probs:
                 rule = "left out: the estimator was fitted without 'pred_probs'"
                 raise must_be("pred_probs", rule, type(pred_probs).__name__)
-            n_samples, same_as = (len(pred_probs), "pred_probs") if features is None else (len(features), "X")
+            n_samples, same_as = len(pred_probs), "pred_probs"
+            if feature_sets:
+                n_samples, same_as = len(feature_sets[0].values), "X"
             probabilities = check_pred_probs(pred_probs, n_samples, len(self.classes_), same_as)
-        elif features is None:
+        elif not feature_sets:
             rule = "given: the estimator was fitted on 'pred_probs' alone"
             raise must_be("pred_probs", rule, None)
-        return self._predictor(features, probabilities)
+        return self._predictor(feature_sets, probabilities)
 
     def predict(self, X: Any, *, pred_probs: Any = None) -> NDArray[Any]:
         """Predict the most probable class of new samples.
 
         Parameters
         ----------
-        X : array-like of shape (m, d) or None
+        X : array-like of shape (m, d), mapping or list of such arrays, or None
             As in ``predict_proba``.
         pred_probs : array-like of shape (m, C) or None, default=None
             As in ``predict_proba``.
@@ -372,28 +396,20 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         check_real(self.target_recall, "target_recall", above=0, at_most=1)
         check_choice(self.knn_graph_kind, "knn_graph_kind", GRAPH_KINDS)
 
-    def _checked_features(self, X: Any) -> FloatArray:
-        features = check_feature_vectors(self, X)
-        if (features == features[0]).all():
-            raise must_be(
-                "X", "different between samples", f"{len(features)} equal rows (n_samples={len(features)})"
-            )
-        return features
-
-    def _new_features(self, X: Any) -> FloatArray | None:
-        """Check features of new samples; ``None`` if the estimator was fitted on ``pred_probs`` alone."""
-        if self._predictor.model is not None:
+    def _new_feature_sets(self, X: Any) -> list[FeatureSet]:
+        """Check features of new samples; empty if the estimator was fitted on ``pred_probs`` alone."""
+        if (model := self._predictor.model) is not None:
             if X is None:
                 raise must_be("X", "given: the estimator was fitted on features", None)
-            return check_feature_vectors(self, X, reset=False)
-        if self._graphs is not None:
+            return check_new_feature_sets(self, X, self.view_names_, model.view_widths)
+        if self._widest_graph is not None:
             raise InvalidInputError(
                 "This estimator was fitted on a 'knn_graph' without features, so new samples cannot be "
                 "compared with the fitted ones. Pass 'X' to fit, too."
             )
         if X is not None:
             raise must_be("X", "None: the estimator was fitted on 'pred_probs' alone", type(X).__name__)
-        return None
+        return []
 
     def _encode(self, y: Any, audited: Any, n_samples: int | None) -> tuple[IntArray, IntArray | None]:
         """Encode the given and the verified labels."""
@@ -409,17 +425,17 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
 
     def _find_views(
         self,
-        features: FloatArray | None,
+        feature_sets: list[FeatureSet],
         knn_graph: Any,
         given: IntArray,
         rng: np.random.Generator,
         *,
         needed: bool,
     ) -> FeatureViews:
-        if features is None and knn_graph is None and needed:
+        if not feature_sets and knn_graph is None and needed:
             raise must_be("X", "given unless a 'knn_graph' or 'pred_probs' is", None)
         views = find_views(
-            features,
+            feature_sets,
             knn_graph,
             given,
             len(self.classes_),
@@ -431,13 +447,16 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             rng=rng,
         )
-        neighbors = None if views.graphs is None else views.graphs.neighbors
+        self.view_names_ = tuple(one.name for one in feature_sets)
+        graph = views.widest_graph
+        neighbors = None if graph is None else graph.neighbors
         self.n_neighbors_ = None if neighbors is None else neighbors.indices.shape[1]
         self.search_ = None if neighbors is None else neighbors.search
         self.recall_ = None if neighbors is None else neighbors.recall
         return views
 
     def _round_count(self, n_samples: int) -> int:
+        """Rounds of self-training; samples count once per view."""
         if not isinstance(self.n_rounds, str):
             return self.n_rounds
         limits = SETTINGS.classes
@@ -489,12 +508,22 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         elif not self.identifiable_:
             warnings.warn(
                 f"Wrong labels cannot be distinguished from overlapping classes: {low:.1%} to {high:.1%} of "
-                "the labels may be wrong. The ranking can be used; the confidences are the optimistic end of "
-                f"that range. Verify {FEWEST_AUDITED} to {2 * FEWEST_AUDITED} labels drawn at random and "
+                "the labels may be wrong. The ranking can be used; the confidences are the middle of that "
+                f"range. Verify {FEWEST_AUDITED} to {2 * FEWEST_AUDITED} labels drawn at random and "
                 "pass them as 'audited'.",
                 LaplaceConfidenceWarning,
                 stacklevel=3,
             )
+
+
+def _weights_by_view(pool: Pool, selected: SelectedPool, views: FeatureViews) -> dict[str, dict[str, float]]:
+    evidence = next(parts for one, parts in selected.alternatives if one is pool)
+    names = views.evidence_names
+    names += [("pred_probs", "probabilities")] * (len(evidence) - len(names))
+    weights: dict[str, dict[str, float]] = {}
+    for (view, kind), weight in zip(names, pool.influence(evidence), strict=True):
+        weights.setdefault(view, {})[kind] = float(weight)
+    return weights
 
 
 def refuse_unsupported(unsupported: dict[str, Any]) -> None:

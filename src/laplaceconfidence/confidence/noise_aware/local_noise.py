@@ -18,7 +18,7 @@ from scipy.special import expit
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.confidence.calibration import log_odds, shifted_to_mean
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
-from laplaceconfidence.confidence.noise_aware.posterior import Posterior, mean_confidence, pool_posterior
+from laplaceconfidence.confidence.noise_aware.posterior import Posterior, over_rounds, pool_posterior
 from laplaceconfidence.confidence.noise_aware.propagation import close_votes
 from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
@@ -189,6 +189,8 @@ class LabelPosterior:
         The posterior.
     cautious : ndarray of shape (labeled,)
         Mean confidence over the rounds.
+    least_support : ndarray of shape (labeled,)
+        Smallest probability of every label over the rounds, by evidence that does not include it.
     pool : Pool
         The pool it comes from.
     noise_model : str
@@ -205,6 +207,7 @@ class LabelPosterior:
 
     posterior: Posterior
     cautious: FloatArray
+    least_support: FloatArray
     pool: Pool
     noise_model: str
     round: int
@@ -238,19 +241,21 @@ def label_posterior(
     """
     of_pool = pool_posterior(selected.pool, selected.evidence, given, selected.candidates)
     disagreement = None
-    if views.graphs is not None:
+    if views.widest_graph is not None:
         disagreement = None if selected.fallback else _disagreement(selected, of_pool, given)
-        is_local = disagreement is not None and disagreement.overrules(1 - float(of_pool.confidence.mean()))
-        if is_local or not of_pool.identifiable:
-            votes = close_votes(views.graphs.closest(), given, n_classes, views.propagate)
+        is_local = disagreement is not None and disagreement.overrules(of_pool.bracket[0])
+        if is_local or of_pool.explained < 1:
+            votes = votes_of_all_graphs(views, selected.graph_weights(views), given, n_classes)
             if disagreement is not None and is_local:
                 return _as_local_noise(selected, votes, given, n_classes, disagreement)
             # The evidence may have learned the wrong labels; among close neighbors true labels still have the
             # majority (decision 9).
-            of_pool.rank_by(np.sqrt(of_pool.support * votes[of_pool.rows, given[of_pool.rows]]))
+            of_pool.order_by(np.sqrt(of_pool.support * votes[of_pool.rows, given[of_pool.rows]]))
+    cautious, least_support = over_rounds(selected.alternatives, given, selected.candidates)
     return LabelPosterior(
         of_pool,
-        mean_confidence(selected.alternatives, given, selected.candidates),
+        cautious,
+        least_support,
         selected.pool,
         selected.noise_model,
         selected.round,
@@ -258,6 +263,38 @@ def label_posterior(
         selected.history,
         disagreement,
     )
+
+
+def votes_of_all_graphs(
+    views: FeatureViews, weights: FloatArray, given: IntArray, n_classes: int
+) -> FloatArray:
+    """Votes of close neighbors: the geometric mean over the graphs that a sample is in, weighted.
+
+    Parameters
+    ----------
+    views : FeatureViews
+        Views of which at least one has a graph.
+    weights : ndarray of shape (graphs,)
+        Weight of every graph.
+    given : ndarray of shape (n,)
+        Given labels, ``MISSING`` where there is none.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ndarray of shape (n, C)
+        Rows sum to at most 1.
+    """
+    logarithms = np.zeros((len(given), n_classes))
+    total = np.full((len(given), 1), LOCAL.tiny)
+    graphs = [(graph, view.present) for view in views.each for graph in view.graphs]
+    for (graph, present), weight in zip(graphs, weights + LOCAL.tiny, strict=True):
+        inside = slice(None) if present is None else present
+        votes = close_votes(graph.closest(), given, n_classes, views.propagate)
+        logarithms[inside] += weight * np.log(votes[inside])
+        total[inside] += weight
+    return np.asarray(np.exp(logarithms / total))
 
 
 def _disagreement(selected: SelectedPool, of_pool: Posterior, given: IntArray) -> Disagreement:
@@ -324,12 +361,12 @@ def local_noise_posterior(
         Part of the noise that the matrix explains.
     """
     by_matrix = pool_posterior(pool, evidence, given, candidates)
-    found = 1 - float(by_matrix.confidence.mean()) if by_matrix.identifiable else 0.0
+    found = 1 - float(by_matrix.by_matrix.mean()) if by_matrix.identifiable else 0.0
     explained = min(1.0, found / max(noise_rate, LOCAL.tiny))
     chances = label_chances(pool, evidence, candidates)
     rows, codes = by_matrix.rows, given[by_matrix.rows]
     confidence, distributions = _mixed_with_majority(
-        by_matrix.confidence,
+        by_matrix.by_matrix,
         by_matrix.distributions,
         chances * votes,
         rows,
@@ -337,7 +374,7 @@ def local_noise_posterior(
         explained=explained,
         noise_rate=noise_rate,
     )
-    result = Posterior(rows, distributions, codes, confidence, by_matrix.support, identifiable=True)
+    result = Posterior(rows, distributions, codes, confidence, by_matrix.support)
     result.replace_confidence(confidence)
     return result, explained
 
@@ -369,6 +406,7 @@ def _as_local_noise(
     return LabelPosterior(
         local,
         np.asarray(np.mean([each.confidence for each, _ in rounds], axis=0)),
+        np.asarray(np.min([each.support for each, _ in rounds], axis=0)),
         selected.alternatives[number][0],
         "local",
         round_number,

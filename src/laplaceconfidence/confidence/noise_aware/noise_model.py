@@ -71,6 +71,23 @@ class Pool:
             bias = bias[:, None, :]
         return _softmax(scores + bias)
 
+    def influence(self, evidence: Sequence[FloatArray]) -> FloatArray:
+        """Shares of the kinds of evidence in the scores: weight times standard deviation over the classes.
+
+        Parameters
+        ----------
+        evidence : sequence of ndarray of shape (n, R)
+            One array per kind of evidence.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            They sum to 1.
+        """
+        spreads = np.array([float(part.std(axis=1).mean(dtype=np.float64)) for part in evidence])
+        total = self.weights * spreads
+        return np.asarray(total / max(float(total.sum()), TINY))
+
 
 @dataclass(frozen=True, slots=True)
 class PooledRows:

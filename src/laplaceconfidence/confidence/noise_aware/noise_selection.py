@@ -127,22 +127,15 @@ def choose_pool(
     base = bases[simplest.kind]
 
     fit = fit_full_pool if candidates is None else fit_alternating_pool
-    cells = min(SELECTION.full_cell_count * n_classes, SELECTION.full_most_cell_counts)
-    prior = SELECTION.full_count * uniform_noise(SELECTION.full_rate, base) + cells * base
+    prior = SELECTION.full_count * uniform_noise(SELECTION.full_rate, base)
     full = _best_start(fit, rows, simplest.pool, prior, base)
     tried.append(_candidate("full", full, all_rows, prior, halves))
-    found = tried[-1]
-    if len(codes) < SELECTION.sparse_below * n_classes:
-        # In small classes, the prior of "full" may outweigh the labels: try one with fewer counts as well.
-        light = SELECTION.sparse_count * uniform_noise(SELECTION.sparse_rate, base)
-        light = light + SELECTION.sparse_cell_count * base * n_classes
-        tried.append(_candidate("sparse", fit(rows, full, light), all_rows, light, halves))
-    rate = found.noise_rate * n_classes / max(1, n_classes - 1)
+    # Fewer counts, for few labels of sparse noise, and many, around the noise that "full" found.
+    rate = tried[-1].noise_rate * n_classes / max(1, n_classes - 1)
     center = uniform_noise(min(max(rate, SELECTION.least_noise), SELECTION.most_noise), base)
-    part = SELECTION.shrunk_start
-    halfway = Pool(full.weights, full.bias, part * full.transition + (1 - part) * center)
-    strong = SELECTION.shrunk_count * min(1.0, SELECTION.shrunk_classes / n_classes) * center
-    tried.append(_candidate("shrunk", fit(rows, halfway, strong), all_rows, strong, halves))
+    strong = SELECTION.shrunk_share * len(codes) / n_classes
+    for kind, count in (("sparse", SELECTION.sparse_count), ("shrunk", strong)):
+        tried.append(_candidate(kind, fit(rows, full, count * center), all_rows, count * center, halves))
     return _selected(tried), tried
 
 
@@ -153,10 +146,11 @@ def _best_start(
     prior: FloatArray,
     base: FloatArray,
 ) -> Pool:
-    """Fit a full T from two starts, little and much noise: the likelihood has several maxima."""
+    """Fit a full T from little noise and, if the simplest T found more, from that as well."""
     found = 1 - float(simplest.transition.diagonal().mean())
     best, best_value = simplest, -np.inf
-    for rate in (SELECTION.little_noise, max(SELECTION.much_noise, min(found, SELECTION.most_noise))):
+    little = SELECTION.little_noise
+    for rate in sorted({little, max(little, min(found, SELECTION.most_noise))}):
         start = Pool(simplest.weights, simplest.bias, uniform_noise(rate, base))
         pool = fit(rows, start, prior)
         p = pool.probabilities(list(rows.evidence), rows.candidates)

@@ -4,20 +4,23 @@ Two noise rates form a bracket. The optimistic one is the mean of 1 - w, where w
 is computed with the fitted noise matrix. The pessimistic one is the mean of 1 - p_y, where p_y is the
 probability of the given label according to evidence that does not include it. If annotators confuse the same
 classes as the evidence does, no noise is found and w is near 1 everywhere: the noise is not identified, and
-the true rate may be anywhere in the bracket.
+the true rate may be anywhere in the bracket. The confidences are then the mean of two readings. The less of
+the pessimistic rate the matrix explains, the more p_y instead of w orders the labels (decision 25).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import expit
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.confidence.calibration import (
     LogOddsCalibration,
     fit_calibration_of_both,
     is_rare,
+    log_odds,
     shifted_to_mean,
     shrunk_by_class,
 )
@@ -47,26 +50,41 @@ class Posterior:
         Probability of every class.
     codes : ndarray of shape (labeled,)
         The given labels.
-    confidence : ndarray of shape (labeled,)
-        w, the probability that the given label is right.
+    by_matrix : ndarray of shape (labeled,)
+        w, the probability under the noise matrix that the given label is right.
     support : ndarray of shape (labeled,)
         p_y, the probability of the given label according to evidence that does not include it.
-    identifiable : bool
-        Whether the noise was identified, which overlapping classes can prevent.
+    confidence : ndarray of shape (labeled,)
+        The probability that the given label is right: w, until another order or level replaces it.
     """
 
     rows: IntArray
     distributions: FloatArray
     codes: IntArray
-    confidence: FloatArray
+    by_matrix: FloatArray
     support: FloatArray
-    identifiable: bool
+    confidence: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.confidence = self.by_matrix
 
     @property
     def bracket(self) -> tuple[float, float]:
         """Optimistic and pessimistic noise rate."""
-        low, high = 1 - float(self.confidence.mean()), 1 - float(self.support.mean())
+        low, high = 1 - float(self.by_matrix.mean()), 1 - float(self.support.mean())
         return min(low, high), max(low, high)
+
+    @property
+    def explained(self) -> float:
+        """Noise that the matrix finds, as a share of half the pessimistic rate; at most 1."""
+        low, high = self.bracket
+        return min(1.0, low / max(high * POSTERIOR.explained_share, POSTERIOR.least_mass))
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether the noise was identified, which overlapping classes can prevent."""
+        low, high = self.bracket
+        return high - low <= POSTERIOR.wide_bracket or low >= POSTERIOR.found_share * high
 
     def replace_confidence(self, confidence: FloatArray) -> None:
         """Set the confidences, and scale the other classes such that rows sum to 1.
@@ -88,23 +106,31 @@ class Posterior:
         self.distributions[self.rows] = posteriors
         self.confidence = confidence
 
-    def rank_by(self, score: FloatArray) -> None:
-        """Replace the confidences by ones in the order of a score, with the same mean.
+    def order_by(self, score: FloatArray) -> None:
+        """Mix the order under the matrix with that of a score, as far as the matrix explains too little.
+
+        If the noise was identified, the mean confidence is that of the matrix. Otherwise the confidences are
+        the mean of two readings, since nothing in the labels favors one of them: that all labels are right,
+        and the pessimistic one. The given class stays the most probable one.
 
         Parameters
         ----------
         score : ndarray of shape (labeled,)
-            Scores in (0, 1).
+            Scores in (0, 1), which do not depend on the matrix.
         """
+        low, high = self.bracket
+        found = self.identifiable
+        part = self.explained if found else 0.0
+        mixed = expit(part * log_odds(self.by_matrix) + (1 - part) * log_odds(score))
         one_group = np.zeros(len(self.rows), dtype=np.int64)
-        mean = np.array([float(self.confidence.mean())])
-        self.replace_confidence(shifted_to_mean(score, one_group, mean))
+        shifted = shifted_to_mean(mixed, one_group, np.array([1 - (low if found else high)]))
+        self.replace_confidence(shifted if found else (1 + shifted) / 2)
 
 
 def pool_posterior(
     pool: Pool, evidence: list[FloatArray], given: IntArray, candidates: Candidates | None
 ) -> Posterior:
-    """Compute the posteriors under a pool; if the noise is not identified, ``support`` orders the labels.
+    """Compute the posteriors under a pool; where the matrix explains too little, ``support`` orders labels.
 
     Parameters
     ----------
@@ -130,23 +156,22 @@ def pool_posterior(
     support = probabilities[rows, columns] * parts
     posteriors, _ = posterior(probabilities[rows], pool.transition, codes, some)
     confidence = own_posterior(posteriors, pool.transition, codes, some)
-    low, high = 1 - float(confidence.mean()), 1 - float(support.mean())
-    found = high - low <= POSTERIOR.wide_bracket or low >= POSTERIOR.found_share * high
-    if found:
+    result = Posterior(rows, np.empty(0), codes, confidence, support)
+    if result.identifiable:
         probabilities[rows] = posteriors
-    result = Posterior(rows, widen(probabilities, candidates, n_classes), codes, confidence, support, found)
-    if not found:
-        # Under a matrix without noise all confidences are near 1, and their order means little.
-        result.rank_by(support)
+    result.distributions = widen(probabilities, candidates, n_classes)
+    if result.explained < 1:
+        # Under a matrix with hardly any noise all confidences are near 1, and their order means little.
+        result.order_by(support)
     elif candidates is not None:
         result.replace_confidence(confidence)
     return result
 
 
-def mean_confidence(
+def over_rounds(
     alternatives: list[tuple[Pool, list[FloatArray]]], given: IntArray, candidates: Candidates | None
-) -> FloatArray:
-    """Mean over several pools of the probability that a label is right.
+) -> tuple[FloatArray, FloatArray]:
+    """What the rounds agree on: the mean of their confidences, and the smallest support.
 
     Parameters
     ----------
@@ -159,10 +184,11 @@ def mean_confidence(
 
     Returns
     -------
-    ndarray of shape (labeled,)
+    confidence, support : ndarray of shape (labeled,)
     """
-    each = [pool_posterior(pool, evidence, given, candidates).confidence for pool, evidence in alternatives]
-    return np.asarray(np.mean(each, axis=0))
+    each = [pool_posterior(pool, evidence, given, candidates) for pool, evidence in alternatives]
+    confidence = np.mean([one.confidence for one in each], axis=0)
+    return np.asarray(confidence), np.asarray(np.min([one.support for one in each], axis=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +219,7 @@ class CalibratedNoise:
 def calibrate_posterior(
     found: Posterior,
     cautious: FloatArray,
+    least_support: FloatArray,
     given: IntArray,
     verified: IntArray | None,
     n_classes: int,
@@ -213,6 +240,9 @@ def calibrate_posterior(
     cautious : ndarray of shape (labeled,)
         Mean confidence over the rounds, which is calibrated the same way; if the noise was not identified,
         the confidences replace it.
+    least_support : ndarray of shape (labeled,)
+        Smallest probability of every label over the rounds, by evidence that does not include it: the upper
+        end of the bracket.
     given : ndarray of shape (n,)
         Given labels, ``MISSING`` where there is none.
     verified : ndarray of shape (n,) or None
@@ -229,7 +259,7 @@ def calibrate_posterior(
     CalibratedNoise
     """
     low, high = found.bracket
-    low = 0.0 if fallback else low
+    low, high = 0.0 if fallback else low, max(high, 1 - float(least_support.mean()))
     identifiable = found.identifiable and not fallback
     codes = given[found.rows]
 
@@ -241,9 +271,9 @@ def calibrate_posterior(
         found.replace_confidence(shrunk(found.confidence))
         cautious = shrunk(cautious)
     else:
-        # At the optimistic end confidences are near 1, the mean of a class depends on its one or two lowest
-        # ones, and moving it toward the overall mean makes the order worse (decision 9). Without the
-        # exception for rare classes, for which there is little evidence, all their labels would come first.
+        # Moving the mean of a class toward the overall mean makes the order worse if no noise was found
+        # (decision 9). Without the exception for rare classes, for which there is little evidence, all their
+        # labels would come first.
         rare = is_rare(codes, n_classes, POSTERIOR.rare_share)[codes]
         found.replace_confidence(np.where(rare, shrunk(found.confidence), found.confidence))
         cautious = found.confidence

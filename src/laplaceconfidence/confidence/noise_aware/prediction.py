@@ -7,21 +7,21 @@ at the first prediction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.noise_aware.feature_sets import FeatureSet
 from laplaceconfidence.confidence.noise_aware.local_noise import LabelPosterior
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
 from laplaceconfidence.confidence.noise_aware.probes import LinearProbe, fit_probes
 from laplaceconfidence.confidence.noise_aware.propagation import Propagator, log_shares
 from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool, log_probabilities
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
-from laplaceconfidence.confidence.noise_aware.views import FeatureViews, NeighborGraphs, PrincipalAxes
+from laplaceconfidence.confidence.noise_aware.views import FeatureView, FeatureViews
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.features.scale import unit_length
 from laplaceconfidence.graph.affinity import degrees, normalized
 from laplaceconfidence.graph.neighbors import nearest_among
 from laplaceconfidence.threads import limited_threads, thread_count
@@ -33,12 +33,8 @@ class NewSampleModel:
 
     Attributes
     ----------
-    coordinates : ndarray of float32, shape (n, d)
-        Principal coordinates of the training samples.
-    axes : PrincipalAxes
-        The map of new samples to these coordinates.
-    graphs : NeighborGraphs
-        The graphs over the training samples.
+    views : list of FeatureView
+        Coordinates and graphs of the training samples; all views have coordinates.
     labels : ndarray of int64, shape (n,)
         Given or verified labels, ``MISSING`` where there is none.
     distributions : ndarray of shape (n, C) or None
@@ -49,73 +45,62 @@ class NewSampleModel:
         Number of threads.
     """
 
-    coordinates: FloatArray
-    axes: PrincipalAxes
-    graphs: NeighborGraphs
+    views: list[FeatureView]
     labels: IntArray
     distributions: FloatArray | None
     n_classes: int
     n_jobs: int | None
-    _probes: list[LinearProbe] | None = field(default=None, repr=False)
-    _messages: list[FloatArray] | None = field(default=None, repr=False)
+    _fitted: list[_FittedView] | None = field(default=None, repr=False)
 
-    def evidence(self, features: FloatArray) -> list[FloatArray]:
+    @property
+    def view_widths(self) -> tuple[int, ...]:
+        """Number of features of every view."""
+        return tuple(len(view.axes.mean) for view in self.views if view.axes is not None)
+
+    def evidence(self, feature_sets: list[FeatureSet]) -> list[FloatArray]:
         """Compute evidence about new samples.
 
         Parameters
         ----------
-        features : ndarray of shape (m, d)
-            Feature vectors.
+        feature_sets : list of FeatureSet
+            Feature vectors of every view.
 
         Returns
         -------
         list of ndarray of shape (m, C)
             One array per kind of evidence.
         """
-        with limited_threads(thread_count(self.n_jobs)):
-            coordinates = self.axes(features)
-        found = [probe.logits(coordinates)[:, 0] for probe in self._fitted_probes()]
-        return found + self._neighbor_evidence(coordinates)
+        if self._fitted is None:
+            soft = self._soft_labels()
+            self._fitted = [self._fit(view, soft) for view in self.views]
+        return [
+            part
+            for one, features in zip(self._fitted, feature_sets, strict=True)
+            for part in one.evidence(features, self.n_jobs)
+        ]
 
-    def _fitted_probes(self) -> list[LinearProbe]:
-        if self._probes is None:
-            labeled = self.labels != MISSING
-            learned = self.labels if self.distributions is None else self._soft_labels()[:, None]
-            self._probes = fit_probes(
-                self.coordinates,
-                learned,
-                labeled[:, None].astype(np.float32),
-                self.n_classes,
-                l2=SETTINGS.probe.first_l2 if self.distributions is None else SETTINGS.probe.later_l2,
-                n_jobs=self.n_jobs,
-            )
-        return self._probes
-
-    def _neighbor_evidence(self, coordinates: FloatArray) -> list[FloatArray]:
-        """Log shares per graph; every new sample is added to it as a node without a label."""
-        if self._messages is None:
-            propagate, soft = Propagator(self.n_jobs), self._soft_labels()
-            self._messages = []
-            for affinity in self.graphs.affinities():
-                degree = degrees(affinity)
-                solution = propagate(normalized(affinity, degree), soft)
-                root_degree: FloatArray = np.sqrt(degree).astype(np.float32)
-                self._messages.append(np.asarray(solution / root_degree[:, None]))
-        counts = self.graphs.new_sample_counts
-        nearest, similarities = nearest_among(
-            unit_length(self.axes.half_whitened(coordinates)),
-            unit_length(self.axes.half_whitened(self.coordinates)),
-            counts[-1],
+    def _fit(self, view: FeatureView, soft: FloatArray) -> _FittedView:
+        """Fit the probes of a view to all labels, and propagate all labels over its graphs."""
+        assert view.coordinates is not None  # by ``new_sample_model``
+        labeled = (self.labels != MISSING)[:, None].astype(np.float32)
+        probes = fit_probes(
+            view.coordinates,
+            self.labels if self.distributions is None else soft[:, None],
+            view.visible(labeled),
+            self.n_classes,
+            l2=SETTINGS.probe.first_l2 if self.distributions is None else SETTINGS.probe.later_l2,
             n_jobs=self.n_jobs,
         )
-        weights = np.maximum(similarities, 0)
-        m, n = len(coordinates), len(self.coordinates)
-        found = []
-        for k, messages in zip(counts, self._messages, strict=True):
-            row_ends = np.arange(0, m * k + 1, k)
-            edges = (weights[:, :k].ravel(), nearest[:, :k].ravel(), row_ends)
-            found.append(log_shares(sparse.csr_array(edges, shape=(m, n)) @ messages))
-        return found
+        propagate = Propagator(self.n_jobs)
+        messages: list[FloatArray] = []
+        for graph in view.graphs:
+            affinity = graph.affinity()
+            degree = degrees(affinity)
+            root_degree: FloatArray = np.sqrt(degree).astype(np.float32)
+            solution = propagate(normalized(affinity, degree), soft)
+            messages.append(np.asarray(solution / root_degree[:, None]))
+        shares = soft.sum(axis=0) if view.present is None else soft[view.present].sum(axis=0)
+        return _FittedView(view, probes, messages, log_shares(shares))
 
     def _soft_labels(self) -> FloatArray:
         """(n, C) distributions to learn and propagate, zero for samples without a label."""
@@ -126,6 +111,47 @@ class NewSampleModel:
         else:
             soft[labeled] = self.distributions[labeled]
         return soft
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FittedView:
+    """Probes fitted to all labels, and labels propagated over every graph (n, C), of one view."""
+
+    view: FeatureView
+    probes: list[LinearProbe]
+    messages: list[FloatArray]
+    neutral: FloatArray  # (C,)
+
+    def evidence(self, features: FeatureSet, n_jobs: int | None) -> list[FloatArray]:
+        """(m, C) per kind of evidence."""
+        assert self.view.axes is not None  # by ``new_sample_model``
+        with limited_threads(thread_count(n_jobs)):
+            coordinates = self.view.axes(features.values)
+        found = [probe.logits(coordinates)[:, 0] for probe in self.probes]
+        found += self._neighbor_evidence(coordinates, n_jobs)
+        if features.present is not None:
+            for part in found:
+                part[~features.present] = self.neutral
+        return found
+
+    def _neighbor_evidence(self, coordinates: FloatArray, n_jobs: int | None) -> list[FloatArray]:
+        """Log shares per graph; every new sample is added to it as a node without a label."""
+        view = self.view
+        assert view.axes is not None  # by ``new_sample_model``
+        assert view.coordinates is not None
+        m, n = len(coordinates), len(view.coordinates)
+        found = []
+        for graph, messages in zip(view.graphs, self.messages, strict=True):
+            fitted = graph.vectors(view.axes, view.coordinates)
+            if view.present is not None:
+                fitted[~view.present] = 0
+            vectors = graph.vectors(view.axes, coordinates)
+            nearest, similarities = nearest_among(vectors, fitted, graph.n_neighbors, n_jobs=n_jobs)
+            weights = np.maximum(similarities, 0).ravel()
+            row_ends = np.arange(0, weights.size + 1, nearest.shape[1])
+            edges = sparse.csr_array((weights, nearest.ravel(), row_ends), shape=(m, n))
+            found.append(log_shares(edges @ messages))
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,13 +172,13 @@ class Predictor:
     feature_pool: Pool | None
     joint_pool: Pool | None
 
-    def __call__(self, features: FloatArray | None, pred_probs: FloatArray | None) -> FloatArray:
+    def __call__(self, feature_sets: list[FeatureSet], pred_probs: FloatArray | None) -> FloatArray:
         """Compute class probabilities.
 
         Parameters
         ----------
-        features : ndarray of shape (m, d) or None
-            Feature vectors.
+        feature_sets : list of FeatureSet
+            Feature vectors of every view; empty if the fit had none.
         pred_probs : ndarray of shape (m, C) or None
             Predicted probabilities.
 
@@ -161,7 +187,7 @@ class Predictor:
         ndarray of shape (m, C)
             Rows sum to 1.
         """
-        evidence = [] if self.model is None or features is None else self.model.evidence(features)
+        evidence = [] if self.model is None else self.model.evidence(feature_sets)
         pool = self.feature_pool
         if pred_probs is not None and self.joint_pool is not None:
             evidence.append(log_probabilities(pred_probs))
@@ -170,6 +196,40 @@ class Predictor:
             raise AssertionError("the estimator checks that there is evidence")
         probabilities = pool.probabilities(evidence, None).astype(np.float64)
         return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
+
+
+def new_sample_model(
+    views: FeatureViews,
+    labels: IntArray,
+    distributions: FloatArray | None,
+    n_classes: int,
+    n_jobs: int | None,
+) -> NewSampleModel | None:
+    """Make the model that computes evidence about new samples.
+
+    Parameters
+    ----------
+    views : FeatureViews
+        Coordinates and graphs.
+    labels : ndarray of shape (n,)
+        Given or verified labels, ``MISSING`` where there is none.
+    distributions : ndarray of shape (n, C) or None
+        Posteriors to learn and propagate in place of the labels.
+    n_classes : int
+        Number of classes.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    NewSampleModel or None
+        ``None`` if the fit had no features, so that new samples cannot be compared with its samples.
+    """
+    if not views.has_features:
+        return None
+    # The normalized graphs are made again when they are needed: they take most of the memory.
+    kept = [replace(view, normalized=[]) for view in views.each]
+    return NewSampleModel(kept, labels, distributions, n_classes, n_jobs)
 
 
 def make_predictor(
@@ -202,19 +262,10 @@ def make_predictor(
     -------
     Predictor
     """
-    model = None
-    if views.coordinates is not None and views.axes is not None and views.graphs is not None:
-        # A pool is calibrated for evidence from what its round learned: labels, or their posteriors.
-        learns_labels = selected.feature_round == 1 and found.noise_model != "local"
-        model = NewSampleModel(
-            views.coordinates,
-            views.axes,
-            views.graphs,
-            labels,
-            None if learns_labels else distributions,
-            distributions.shape[1],
-            n_jobs,
-        )
+    # A pool is calibrated for evidence from what its round learned: labels, or their posteriors.
+    learns_labels = selected.feature_round == 1 and found.noise_model != "local"
+    learned = None if learns_labels else distributions
+    model = new_sample_model(views, labels, learned, distributions.shape[1], n_jobs)
     if selected.uses_pred_probs:
         return Predictor(model, selected.feature_pool, found.pool)
     return Predictor(model, found.pool, None)

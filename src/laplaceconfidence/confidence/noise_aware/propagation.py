@@ -7,6 +7,7 @@ out is the sum of the solutions of the others.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -15,10 +16,12 @@ from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks, sized_row
 from laplaceconfidence.confidence.held_out_folds import HeldOutFolds
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.graph.affinity import OrderedGraph
 from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 from laplaceconfidence.solve.propagation import clipped_softmax
 
 PROPAGATION = SETTINGS.propagation
+Graph: TypeAlias = "sparse.csr_array | OrderedGraph"
 _ENTRIES_AT_ONCE = 1 << 18  # about a megabyte, which fits in the cache
 _COLUMNS_AT_ONCE = 32  # more would not fit in the cache and be slower
 
@@ -38,14 +41,12 @@ class Propagator:
     n_jobs: int | None = None
     residual: float = 0.0
 
-    def __call__(
-        self, graph: sparse.csr_array, columns: FloatArray, alpha: float = PROPAGATION.alpha
-    ) -> FloatArray:
+    def __call__(self, graph: Graph, columns: FloatArray, alpha: float = PROPAGATION.alpha) -> FloatArray:
         """Solve (I - alpha S) X = B.
 
         Parameters
         ----------
-        graph : scipy.sparse.csr_array of shape (n, n)
+        graph : scipy.sparse.csr_array of shape (n, n), or OrderedGraph
             The normalized graph S.
         columns : ndarray of shape (n, m)
             The right-hand sides B.
@@ -58,17 +59,20 @@ class Propagator:
         """
         n, m = columns.shape
         result = np.empty((n, m), dtype=np.float32)
+        matrix, order = (
+            (graph.matrix, graph.order) if isinstance(graph, OrderedGraph) else (graph, slice(None))
+        )
         for part in row_blocks(m, _COLUMNS_AT_ONCE):
             solution = conjugate_gradient(
-                graph,
+                matrix,
                 alpha,
-                columns[:, part],
+                columns[order, part],
                 tol=PROPAGATION.tolerance,
                 max_iter=PROPAGATION.most_iterations,
                 true_residuals=False,
                 n_jobs=self.n_jobs,
             )
-            result[:, part] = solution.values
+            result[order, part] = solution.values
             self.residual = max(self.residual, float(solution.residuals.max()))
         return result
 
@@ -95,13 +99,13 @@ def log_shares(solution: FloatArray) -> FloatArray:
 
 
 def propagate_folds(
-    graph: sparse.csr_array, codes: IntArray, n_classes: int, folds: HeldOutFolds, propagate: Propagator
+    graph: Graph, codes: IntArray, n_classes: int, folds: HeldOutFolds, propagate: Propagator
 ) -> FloatArray:
     """Propagate the labels of every fold separately.
 
     Parameters
     ----------
-    graph : scipy.sparse.csr_array of shape (n, n)
+    graph : scipy.sparse.csr_array of shape (n, n), or OrderedGraph
         The normalized graph.
     codes : ndarray of shape (n,)
         Labels, ``MISSING`` where there is none.
@@ -142,12 +146,12 @@ def log_shares_without_pairs(by_fold: FloatArray, own_folds: IntArray) -> FloatA
     return log_shares(others[:, None, :] - by_fold)
 
 
-def propagate_targets(graph: sparse.csr_array, targets: FloatArray, propagate: Propagator) -> FloatArray:
+def propagate_targets(graph: Graph, targets: FloatArray, propagate: Propagator) -> FloatArray:
     """Log shares of soft targets, which are propagated separately for every held-out fold.
 
     Parameters
     ----------
-    graph : scipy.sparse.csr_array of shape (n, n)
+    graph : scipy.sparse.csr_array of shape (n, n), or OrderedGraph
         The normalized graph.
     targets : ndarray of shape (n, folds, C)
         Soft targets with each fold held out.
@@ -161,16 +165,14 @@ def propagate_targets(graph: sparse.csr_array, targets: FloatArray, propagate: P
     return log_shares(propagate(graph, targets.reshape(len(targets), -1)).reshape(targets.shape))
 
 
-def close_votes(
-    graph: sparse.csr_array, codes: IntArray, n_classes: int, propagate: Propagator
-) -> FloatArray:
+def close_votes(graph: Graph, codes: IntArray, n_classes: int, propagate: Propagator) -> FloatArray:
     """Softmax of all labels propagated over a graph, the sample's own label included.
 
     This is the estimate of ``LaplaceConfidence`` with a smaller alpha.
 
     Parameters
     ----------
-    graph : scipy.sparse.csr_array of shape (n, n)
+    graph : scipy.sparse.csr_array of shape (n, n), or OrderedGraph
         A normalized graph of few neighbors.
     codes : ndarray of shape (n,)
         Labels, ``MISSING`` where there is none.

@@ -71,6 +71,20 @@ class SelectedPool:
     feature_round: int
     uses_pred_probs: bool
 
+    def graph_weights(self, views: FeatureViews) -> FloatArray:
+        """Influence of every graph on the selected pool.
+
+        Parameters
+        ----------
+        views : FeatureViews
+            The views of the evidence.
+
+        Returns
+        -------
+        ndarray of shape (graphs,)
+        """
+        return self.pool.influence(self.evidence)[: len(views.is_graph)][views.is_graph]
+
 
 def log_probabilities(pred_probs: FloatArray) -> FloatArray:
     """Convert predicted probabilities to evidence: their logarithms, with a floor.

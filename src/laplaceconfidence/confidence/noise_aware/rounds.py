@@ -3,20 +3,27 @@
 Round 1 collects evidence from models that have two folds held out, the sample's own and one more. From then
 on, the posteriors of the samples outside fold f are the soft targets of models with fold f held out, and
 these models supply the evidence about the samples of fold f only.
+
+Every view has probes and graphs of its own. About a sample that is not in a view, the evidence of that view
+is the logarithm of the shares of the classes in the view: what the evidence would be if the features of the
+sample said nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import numpy as np
 
-from laplaceconfidence.arrays import FloatArray, IntArray, sized_row_blocks
+from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, sized_row_blocks
 from laplaceconfidence.confidence.held_out_folds import HeldOutFolds
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
 from laplaceconfidence.confidence.noise_aware.probes import LinearProbe, fit_probes
 from laplaceconfidence.confidence.noise_aware.propagation import (
+    Propagator,
+    log_shares,
     log_shares_without_pairs,
     propagate_folds,
     propagate_targets,
@@ -29,7 +36,7 @@ from laplaceconfidence.confidence.noise_aware.transition import (
     own_posterior,
     posterior,
 )
-from laplaceconfidence.confidence.noise_aware.views import FeatureViews
+from laplaceconfidence.confidence.noise_aware.views import FeatureView, FeatureViews
 
 PROBE = SETTINGS.probe
 _FEWEST_ROWS_PER_BLOCK = 64
@@ -42,16 +49,16 @@ class RoundEvidence:
     Attributes
     ----------
     parts : list of ndarray of float32, shape (n, R)
-        One array per kind of evidence: the probes, then every graph.
+        One array per kind of evidence: the probes, then every graph, view by view.
     per_fold : list of ndarray of float32, shape (n, folds, R)
         The same with each fold held out; emptied when the next round has been computed from it.
-    regression : LinearProbe or None
-        The regressions with each fold held out, from which those of the next round start.
+    regressions : list of LinearProbe or None
+        The regressions of every view with each fold held out, from which those of the next round start.
     """
 
     parts: list[FloatArray]
     per_fold: list[FloatArray] = field(repr=False)
-    regression: LinearProbe | None = field(default=None, repr=False)
+    regressions: list[LinearProbe | None] = field(default_factory=list, repr=False)
 
 
 def first_round(
@@ -80,31 +87,14 @@ def first_round(
         The classes of its columns if there are many classes; ``None`` for all in order.
     """
     n, n_folds = len(targets), folds.n_folds
-    probes = []
-    if views.coordinates is not None:
-        probes = fit_probes(
-            views.coordinates,
-            targets,
-            folds.visible_without_pairs(),
-            n_classes,
-            l2=PROBE.first_l2,
-            n_jobs=views.propagate.n_jobs,
-        )
-    solutions = [
-        propagate_folds(graph, targets, n_classes, folds, views.propagate) for graph in views.normalized
-    ]
+    learned = [_LearnedLabels.of(view, views.propagate, targets, n_classes, folds) for view in views.each]
     width = min(n_classes, SETTINGS.classes.columns)
-    per_fold = [np.empty((n, n_folds, width), np.float32) for _ in range(len(probes) + len(solutions))]
+    n_kinds = sum(len(one.probes) + len(one.by_fold) for one in learned)
+    per_fold = [np.empty((n, n_folds, width), np.float32) for _ in range(n_kinds)]
     chosen: list[Candidates] = []
     pair_numbers = folds.pair_numbers()
     for rows in _row_blocks(n, len(folds.pairs) * n_classes):
-        every_row = np.arange(rows.stop - rows.start)[:, None]
-        parts = [
-            probe.logits(views.coordinates[rows])[every_row, pair_numbers[rows]]
-            for probe in probes
-            if views.coordinates is not None
-        ]
-        parts.extend(log_shares_without_pairs(by_fold[rows], folds.folds[rows]) for by_fold in solutions)
+        parts = [part for one in learned for part in one.evidence(rows, pair_numbers[rows], folds)]
         if width < n_classes:
             here = HeldOutFolds(folds.folds[rows], n_folds, folds.labeled[rows])
             chosen.append(likely_classes([here.mean_over_others(part) for part in parts], given[rows]))
@@ -115,8 +105,61 @@ def first_round(
     return RoundEvidence(
         [folds.mean_over_others(part) for part in per_fold],
         per_fold,
-        probes[0].averaged(folds.pairs_of_fold()) if probes else None,
+        [one.probes[0].averaged(folds.pairs_of_fold()) if one.probes else None for one in learned],
     ), candidates
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LearnedLabels:
+    """What the probes and graphs of one view have learned from labels, with pairs of folds held out."""
+
+    view: FeatureView
+    probes: list[LinearProbe]
+    by_fold: list[FloatArray]  # (n, folds, C) per graph
+    neutral: FloatArray  # (pairs, C)
+
+    @classmethod
+    def of(
+        cls,
+        view: FeatureView,
+        propagate: Propagator,
+        targets: IntArray,
+        n_classes: int,
+        folds: HeldOutFolds,
+    ) -> _LearnedLabels:
+        visible = view.visible(folds.visible_without_pairs())
+        probes = []
+        if view.coordinates is not None:
+            probes = fit_probes(
+                view.coordinates,
+                targets,
+                visible,
+                n_classes,
+                l2=PROBE.first_l2,
+                n_jobs=propagate.n_jobs,
+            )
+        by_fold = [propagate_folds(graph, targets, n_classes, folds, propagate) for graph in view.normalized]
+        shares = np.zeros((visible.shape[1], n_classes))
+        if view.present is not None:
+            for pair in range(visible.shape[1]):
+                codes = targets[visible[:, pair] > 0]
+                shares[pair] = np.bincount(codes, minlength=n_classes)
+        return cls(view, probes, by_fold, log_shares(shares))
+
+    def evidence(self, rows: slice, pair_numbers: IntArray, folds: HeldOutFolds) -> list[FloatArray]:
+        """(rows, folds, C) per kind of evidence."""
+        every_row = np.arange(len(pair_numbers))[:, None]
+        coordinates = self.view.coordinates
+        parts = []
+        if coordinates is not None:
+            logits = (probe.logits(coordinates[rows]) for probe in self.probes)
+            parts = [one[every_row, pair_numbers] for one in logits]
+        parts.extend(log_shares_without_pairs(by_fold[rows], folds.folds[rows]) for by_fold in self.by_fold)
+        if self.view.present is not None:
+            absent = ~self.view.present[rows]
+            for part in parts:
+                part[absent] = self.neutral[pair_numbers[absent]]
+        return parts
 
 
 def later_round(
@@ -155,33 +198,83 @@ def later_round(
     RoundEvidence
     """
     soft = _soft_targets(last, pool, targets, given, n_classes, candidates, folds)
-    per_fold, probes = [], []
-    if views.coordinates is not None:
-        visible = (soft.sum(axis=2) > 0).astype(np.float32)
-        probes = fit_probes(
-            views.coordinates,
-            soft,
-            visible,
-            n_classes,
-            l2=PROBE.later_l2,
-            start=last.regression,
-            n_jobs=views.propagate.n_jobs,
-        )
-        for probe in probes:
-            blocks = _row_blocks(len(soft), folds.n_folds * n_classes)
-            logits = [
-                narrow(
-                    probe.logits(views.coordinates[rows]), None if candidates is None else candidates.at(rows)
-                )
-                for rows in blocks
-            ]
-            per_fold.append(np.concatenate(logits))
-    per_fold.extend(
-        narrow(propagate_targets(graph, soft, views.propagate), candidates) for graph in views.normalized
-    )
-    last.per_fold = []
+    last.per_fold = []  # frees memory that the next evidence takes
+    per_fold, regressions = evidence_of_targets(views, soft, candidates, last.regressions)
     own = [folds.at_own_fold(part) for part in per_fold]
-    return RoundEvidence(own, per_fold, probes[0] if probes else None)
+    return RoundEvidence(own, per_fold, regressions)
+
+
+def evidence_of_targets(
+    views: FeatureViews,
+    soft: FloatArray,
+    candidates: Candidates | None = None,
+    starts: Sequence[LinearProbe | None] = (),
+) -> tuple[list[FloatArray], list[LinearProbe | None]]:
+    """Compute what models that learn soft targets say about all samples.
+
+    Parameters
+    ----------
+    views : FeatureViews
+        Coordinates and graphs.
+    soft : ndarray of float32, shape (n, folds, C)
+        Soft targets with each fold held out: zero where a sample must not be learned.
+    candidates : Candidates or None, default=None
+        The classes of the columns; ``None`` for all in order.
+    starts : sequence of LinearProbe or None, default=()
+        The regression of every view to start from.
+
+    Returns
+    -------
+    per_fold : list of ndarray of float32, shape (n, folds, R)
+        One array per kind of evidence.
+    regressions : list of LinearProbe or None
+        The regression of every view.
+    """
+    per_fold: list[FloatArray] = []
+    regressions: list[LinearProbe | None] = []
+    n, n_folds, n_classes = soft.shape
+    for view, start in zip_longest(views.each, starts):
+        found: list[FloatArray] = []
+        probes = []
+        if (coordinates := view.coordinates) is not None:
+            visible = view.visible((soft.sum(axis=2) > 0).astype(np.float32))
+            probes = fit_probes(
+                coordinates,
+                soft,
+                visible,
+                n_classes,
+                l2=PROBE.later_l2,
+                start=start,
+                n_jobs=views.propagate.n_jobs,
+            )
+            for probe in probes:
+                logits = [
+                    narrow(
+                        probe.logits(coordinates[rows]), None if candidates is None else candidates.at(rows)
+                    )
+                    for rows in _row_blocks(n, n_folds * n_classes)
+                ]
+                found.append(np.concatenate(logits))
+        found.extend(
+            narrow(propagate_targets(graph, soft, views.propagate), candidates) for graph in view.normalized
+        )
+        if view.present is not None:
+            _make_neutral(found, view.present, soft, candidates)
+        per_fold.extend(found)
+        regressions.append(probes[0] if probes else None)
+    return per_fold, regressions
+
+
+def _make_neutral(
+    evidence: list[FloatArray], present: BoolArray, soft: FloatArray, candidates: Candidates | None
+) -> None:
+    """Set the evidence about samples that are not in a view to the shares of the classes in the view."""
+    absent = np.flatnonzero(~present)
+    shares = np.tensordot(present.astype(np.float32), soft, axes=1)
+    of_absent = np.repeat(log_shares(shares)[None], len(absent), axis=0)
+    neutral = narrow(of_absent, None if candidates is None else candidates.at(absent))
+    for part in evidence:
+        part[absent] = neutral
 
 
 def _row_blocks(n_rows: int, entries_per_row: int) -> Iterator[slice]:

@@ -5,8 +5,8 @@ The line under a number says what it does and where it comes from. Sources:
 recipe
     The experiments with which the method was found, before this repository, on 10,000 embedded CIFAR-10
     images.
-decision 4, 9, 10
-    ``docs/decisions/0004``, ``0009`` and ``0010``, which also name the data sets that were used.
+decision 4, 9, 10, 22, 24, 25
+    ``docs/decisions/0004``, ``0009`` and so on, which also name the data sets that were used.
 not tuned
     A round number that was set once; no other value was compared.
 safety
@@ -178,40 +178,24 @@ class SelectionSettings:
     """Total variation between label shares and equal ones above which "proportional" is tried. Not tuned."""
     share_count: float = 0.5
     """Labels added to each class to estimate its share. Not tuned (Jeffreys' rule)."""
-    rows_for_fitting: int = 12_000
+    rows_for_fitting: int = 10_000
     """Largest number of labels that a pool is fitted on. For cost; not tuned."""
     entries_for_fitting: int = 1_200_000
     """Largest number of labels times columns that a pool is fitted on. For cost; not tuned."""
     little_noise: float = 0.2
-    """First of two noise rates that the "full" fit starts from. Recipe."""
-    much_noise: float = 0.5
-    """Second noise rate that the "full" fit starts from, unless the symmetric fit found more. Recipe."""
+    """Noise rate that the "full" fit starts from, besides a larger one of the symmetric fit. Recipe."""
     most_noise: float = 0.97
     """Largest noise rate that a fit starts from or that a prior is centered at. Safety."""
     least_noise: float = 0.02
-    """Smallest noise rate that the prior of "shrunk" is centered at. Safety."""
-    full_count: float = 10.0
-    """Dirichlet counts per class of "full" around symmetric noise. Recipe."""
-    full_rate: float = 0.3
-    """Noise rate of those counts. Recipe."""
-    full_cell_count: float = 0.5
-    """Further counts of "full" per entry of T. Recipe."""
-    full_most_cell_counts: float = 5.0
-    """Largest sum of these further counts per class, reached from ten classes on. Not tuned."""
-    sparse_below: int = 500
-    """Mean labels per class below which "sparse" is tried. Decision 4, after a digits cell failed."""
-    sparse_count: float = 2.0
-    """Dirichlet counts per class of "sparse" around symmetric noise. Set with ``sparse_below``."""
-    sparse_rate: float = 0.1
-    """Noise rate of those counts. Set with ``sparse_below``."""
-    sparse_cell_count: float = 0.05
-    """Further counts of "sparse" per entry of T. Set with ``sparse_below``."""
-    shrunk_count: float = 500.0
-    """Dirichlet counts per class of "shrunk" around symmetric noise. Recipe."""
-    shrunk_classes: float = 10.0
-    """With C classes, C above this, the counts of "shrunk" are multiplied by this / C. Not tuned."""
-    shrunk_start: float = 0.5
-    """Weight of the "full" T in the T that "shrunk" starts from; the rest is symmetric. Not tuned."""
+    """Smallest noise rate that a prior is centered at. Safety."""
+    full_count: float = 15.0
+    """Dirichlet counts per class of "full" around symmetric noise. Recipe, decision 24."""
+    full_rate: float = 0.5
+    """Noise rate of those counts. Recipe, decision 24."""
+    sparse_count: float = 3.0
+    """Dirichlet counts per class of "sparse", around the noise that "full" found. Decision 24."""
+    shrunk_share: float = 0.5
+    """The same of "shrunk", as a share of the mean number of labels per class. Recipe, decision 24."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +206,8 @@ class PosteriorSettings:
     """Noise within a narrower bracket is always identified. Not tuned."""
     found_share: float = 0.1
     """In a wider one, T must find this part of the pessimistic rate for noise to be identified. Not tuned."""
+    explained_share: float = 0.5
+    """Part of the pessimistic rate that T must find to order the labels alone. Decision 25."""
     least_mass: float = 1e-100
     """If all other classes together are less probable, the rest is divided evenly among them. Safety."""
     fewest_audited: int = 50

@@ -322,8 +322,8 @@ def class_pair_counts(posteriors: FloatArray, codes: IntArray) -> FloatArray:
         True classes in rows.
     """
     n, n_classes = posteriors.shape
-    by_label = sparse.csr_array((np.ones(n), (codes, np.arange(n))), shape=(n_classes, n))
-    return np.ascontiguousarray((by_label @ posteriors).T)
+    one_hot = sparse.csr_array((np.ones(n), codes, np.arange(n + 1)), shape=(n, n_classes))
+    return np.ascontiguousarray((one_hot.T @ posteriors).T)
 
 
 def _cells(codes: IntArray, candidates: Candidates, n_classes: int) -> IntArray:

@@ -3,234 +3,236 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.extmath import randomized_svd
 
-from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.confidence.noise_aware.propagation import Propagator
+from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
+from laplaceconfidence.confidence.noise_aware.coordinates import PrincipalAxes, principal_coordinates
+from laplaceconfidence.confidence.noise_aware.feature_sets import FeatureSet
+from laplaceconfidence.confidence.noise_aware.propagation import Graph, Propagator
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.features.scale import principal_axes, project, unit_length
+from laplaceconfidence.features.scale import unit_length
 from laplaceconfidence.graph.affinity import (
+    OrderedGraph,
     affinity_from_knn_graph,
     degrees,
     normalized,
     normalized_graph,
     symmetric_affinity,
 )
-from laplaceconfidence.graph.neighborhood import Neighborhood
 from laplaceconfidence.graph.neighbors import Neighbors, find_neighbors, fitting_neighbor_count
-from laplaceconfidence.stages import stage
-from laplaceconfidence.threads import limited_threads, thread_count
-from laplaceconfidence.validation import check_integer, must_be
 
 VIEWS = SETTINGS.views
 
+Metric = Literal["half-whitened", "raw"]
+PROBE_NAMES = ("regression", "discriminant")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PrincipalAxes:
-    """The map from features to the fitted principal coordinates.
+class NeighborGraph:
+    """A graph that labels are propagated over: from a search, or one that was passed in.
 
     Attributes
     ----------
-    largest : float
-        Features are divided by it first, so that their squares are representable in single precision.
-    mean : ndarray of float32, shape (d,)
-        Mean of the divided features.
-    axes : ndarray of float32, shape (d, k)
-        Principal axes, all divided by the same scale.
-    half_whitening : ndarray of float32, shape (k,)
-        Factors that divide every axis by the root of its standard deviation, and by a common scale.
-    """
-
-    largest: float
-    mean: FloatArray
-    axes: FloatArray
-    half_whitening: FloatArray
-
-    def __call__(self, features: FloatArray) -> FloatArray:
-        """Compute coordinates of shape (m, k) from features of shape (m, d)."""
-        return project((features / self.largest).astype(np.float32, copy=False), self.mean, self.axes)
-
-    def half_whitened(self, coordinates: FloatArray) -> FloatArray:
-        """Divide every coordinate by the root of its standard deviation.
-
-        Full whitening would give axes of noise the same weight as axes of signal; without whitening, the
-        first few axes outweigh the rest.
-
-        Parameters
-        ----------
-        coordinates : ndarray of float32, shape (m, k)
-            Principal coordinates.
-
-        Returns
-        -------
-        ndarray of float32, shape (m, k)
-            The mean square of the fitted ones is 1.
-        """
-        return coordinates * self.half_whitening
-
-
-def principal_coordinates(
-    features: FloatArray, n_components: int | None, *, n_jobs: int | None, rng: np.random.Generator
-) -> tuple[FloatArray, PrincipalAxes]:
-    """Compute principal coordinates, those of most variance first; the mean square of all entries is 1.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n, d)
-        One row per sample.
-    n_components : int or None
-        Number of principal axes to keep; ``None`` keeps up to 256.
-    n_jobs : int or None
-        Number of threads.
-    rng : numpy.random.Generator
-        Seeds the randomized decomposition of very wide features.
-
-    Returns
-    -------
-    coordinates : ndarray of float32, shape (n, k)
-        The principal coordinates.
-    axes : PrincipalAxes
-        The map, for new samples.
-    """
-    with stage("features"), limited_threads(thread_count(n_jobs)):
-        largest = np.abs(features).max() or features.dtype.type(1)
-        features = (features / largest).astype(np.float32, copy=False)
-        n, d = features.shape
-        if n_components is not None:
-            check_integer(n_components, "n_components", minimum=1, maximum=min(n, d))
-        width = n_components or min(VIEWS.most_axes, n, d)
-        if d <= VIEWS.widest_covariance:
-            mean, axes, variances = principal_axes(features, width)
-            coordinates = project(features, mean, axes)
-        else:
-            mean = features.mean(axis=0, dtype=np.float64).astype(np.float32)
-            left, sizes, right = randomized_svd(
-                features - mean, width, random_state=int(rng.integers(2**31 - 1))
-            )
-            coordinates, axes, variances = left * sizes, right.T, sizes**2 / n
-        least = max(float(variances[0]) * VIEWS.least_variance, VIEWS.least_absolute_variance)
-        kept = variances > least
-        if not kept.any():
-            raise must_be("X", "different between samples in single precision", f"{n} nearly equal rows")
-        coordinates = coordinates[:, kept]
-        scale = np.sqrt(np.square(coordinates).mean(dtype=np.float64))
-        coordinates = np.ascontiguousarray(coordinates / scale, dtype=np.float32)
-        deviations = np.sqrt(variances[kept]) / scale
-        half = 1 / np.sqrt(deviations * deviations.mean())
-        axes = (axes[:, kept] / scale).astype(np.float32)
-        return coordinates, PrincipalAxes(float(largest), mean, axes, half.astype(np.float32))
-
-
-@dataclass(slots=True, eq=False)
-class NeighborGraphs:
-    """The graphs that labels are propagated over: nested ones from one search, or one that was passed in.
-
-    Attributes
-    ----------
+    metric : {"half-whitened", "raw"}
+        Of which vectors the similarities are cosines.
     neighbors : Neighbors or None
-        The search that the nested graphs come from.
-    counts : tuple of int
-        Number of neighbors of every nested graph, ascending.
+        The neighbors.
     passed_in : scipy.sparse.csr_array of shape (n, n) or None
-        The affinity of a ``knn_graph``, in place of the nested graphs.
+        The affinity of a ``knn_graph``, in place of neighbors.
     """
 
+    metric: Metric
     neighbors: Neighbors | None
-    counts: tuple[int, ...]
     passed_in: sparse.csr_array | None = None
-    _neighborhood: Neighborhood | None = field(default=None, repr=False)
 
     @property
-    def new_sample_counts(self) -> tuple[int, ...]:
-        """Number of neighbors of a new sample per graph; the median of a graph that was passed in."""
-        if self.passed_in is None:
-            return self.counts
-        return (max(1, int(np.median(np.diff(self.passed_in.indptr)))),)
-
-    def affinities(self) -> list[sparse.csr_array]:
-        """Compute the symmetric affinities.
-
-        Returns
-        -------
-        list of scipy.sparse.csr_array of shape (n, n)
-            The one of fewest neighbors first.
-        """
+    def name(self) -> str:
+        """Name of the graph as a kind of evidence."""
         if self.neighbors is None:
-            return [self.passed_in]
-        return [symmetric_affinity(self.neighbors.first(k)) for k in self.counts]
+            return "graph"
+        return f"{self.metric} graph of {self.n_neighbors} neighbors"
 
-    def normalized(self) -> list[sparse.csr_array]:
-        """Compute the normalized graphs.
+    @property
+    def n_neighbors(self) -> int:
+        """Number of neighbors of a sample; the median of a graph that was passed in."""
+        if self.neighbors is not None:
+            return int(self.neighbors.indices.shape[1])
+        assert self.passed_in is not None
+        return max(1, int(np.median(np.diff(self.passed_in.indptr))))
 
-        Returns
-        -------
-        list of scipy.sparse.csr_array of shape (n, n)
-            In the order of ``affinities``.
-        """
-        return [normalized(affinity, degrees(affinity)) for affinity in self.affinities()]
-
-    def closest(self) -> sparse.csr_array:
-        """Compute the normalized graph of the closest neighbors, or of the one that was passed in.
+    def affinity(self) -> sparse.csr_array:
+        """Compute the symmetric affinity.
 
         Returns
         -------
         scipy.sparse.csr_array of shape (n, n)
         """
-        if self.neighbors is None:
-            return self.normalized()[0]
-        return normalized_graph(self.neighbors, min(VIEWS.closest, self.counts[-1]))
+        return self.passed_in if self.neighbors is None else symmetric_affinity(self.neighbors)
 
-    def neighborhood(self) -> Neighborhood:
-        """Neighbors and weights of the widest graph, which contains the edges of all others.
+    def normalized(self) -> Graph:
+        """Compute the normalized graph.
 
         Returns
         -------
-        Neighborhood
+        scipy.sparse.csr_array of shape (n, n), or OrderedGraph
+            The latter if the search knows an order of the samples.
         """
-        if self._neighborhood is None:
-            affinity = self.passed_in if self.neighbors is None else symmetric_affinity(self.neighbors)
-            self._neighborhood = Neighborhood.of_graph(affinity)
-        return self._neighborhood
+        if self.neighbors is None:
+            return normalized(self.passed_in, degrees(self.passed_in))
+        return self._of_closest(self.n_neighbors)
+
+    def closest(self) -> Graph:
+        """Compute the normalized graph of the closest neighbors, or of the one that was passed in.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of shape (n, n), or OrderedGraph
+        """
+        if self.neighbors is None:
+            return self.normalized()
+        return self._of_closest(min(VIEWS.closest, self.n_neighbors))
+
+    def _of_closest(self, k: int) -> Graph:
+        assert self.neighbors is not None
+        order = self.neighbors.order
+        if order is None:
+            return normalized_graph(self.neighbors, k)
+        return OrderedGraph.normalized(self.neighbors.first(k), order)
+
+    def vectors(self, axes: PrincipalAxes, coordinates: FloatArray) -> FloatArray:
+        """Compute the vectors of length 1 whose inner products are the similarities.
+
+        Parameters
+        ----------
+        axes : PrincipalAxes
+            The map to the coordinates.
+        coordinates : ndarray of shape (m, k)
+            Principal coordinates.
+
+        Returns
+        -------
+        ndarray of float32, shape (m, k) or (m, k + 1)
+        """
+        return metric_vectors(self.metric, axes, coordinates)
+
+
+def metric_vectors(metric: Metric, axes: PrincipalAxes, coordinates: FloatArray) -> FloatArray:
+    """Compute vectors of length 1 whose inner products are the similarities of a metric.
+
+    Parameters
+    ----------
+    metric : {"half-whitened", "raw"}
+        The metric.
+    axes : PrincipalAxes
+        The map to the coordinates.
+    coordinates : ndarray of shape (m, k)
+        Principal coordinates.
+
+    Returns
+    -------
+    ndarray of float32, shape (m, k) or (m, k + 1)
+    """
+    change = axes.half_whitened if metric == "half-whitened" else axes.uncentered
+    return unit_length(change(coordinates))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FeatureViews:
-    """The views that evidence is computed from.
+class FeatureView:
+    """One view: coordinates for the probes, and graphs.
 
     Attributes
     ----------
+    name : str
+        Name of the view.
+    present : ndarray of bool, shape (n,), or None
+        Which samples are in the view; ``None`` if all are. The others have coordinates 0 and no neighbors.
     coordinates : ndarray of float32, shape (n, d), or None
         Principal coordinates for the probes; ``None`` without features.
     axes : PrincipalAxes or None
         The map of new samples to these coordinates.
-    graphs : NeighborGraphs or None
-        The graphs; ``None`` without features and without a graph.
-    normalized : list of scipy.sparse.csr_array
+    graphs : tuple of NeighborGraph
+        The graphs; empty if a ``knn_graph`` replaces them.
+    normalized : list of scipy.sparse.csr_array or OrderedGraph
         The normalized graphs.
+    """
+
+    name: str
+    present: BoolArray | None
+    coordinates: FloatArray | None
+    axes: PrincipalAxes | None
+    graphs: tuple[NeighborGraph, ...]
+    normalized: list[Graph]
+
+    @property
+    def evidence_names(self) -> list[str]:
+        """Names of the kinds of evidence, in the order in which they are computed."""
+        probes = () if self.coordinates is None else PROBE_NAMES
+        return [*probes] + [graph.name for graph in self.graphs]
+
+    def visible(self, mask: FloatArray) -> FloatArray:
+        """Set entries of samples that are not in the view to 0.
+
+        Parameters
+        ----------
+        mask : ndarray of shape (n, fits)
+            Weights of the samples in every fit.
+
+        Returns
+        -------
+        ndarray of shape (n, fits)
+        """
+        return mask if self.present is None else np.where(self.present[:, None], mask, np.float32(0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureViews:
+    """All views that evidence is computed from.
+
+    Attributes
+    ----------
+    each : list of FeatureView
+        The views; empty without features and without a graph.
     propagate : Propagator
         Propagates columns over the graphs.
     """
 
-    coordinates: FloatArray | None
-    axes: PrincipalAxes | None
-    graphs: NeighborGraphs | None
-    normalized: list[sparse.csr_array]
+    each: list[FeatureView]
     propagate: Propagator
 
     @property
     def is_empty(self) -> bool:
         """Whether there is neither a probe nor a graph."""
-        return self.coordinates is None and self.graphs is None
+        return not self.each
+
+    @property
+    def has_features(self) -> bool:
+        """Whether new samples can be compared with the fitted ones."""
+        return any(view.coordinates is not None for view in self.each)
+
+    @property
+    def widest_graph(self) -> NeighborGraph | None:
+        """The graph of most neighbors of the first view that has any; it stands for all in explanations."""
+        graphs = next((view.graphs for view in self.each if view.graphs), ())
+        return max(graphs, key=lambda graph: graph.n_neighbors, default=None)
+
+    @property
+    def is_graph(self) -> BoolArray:
+        """Which kinds of evidence come from graphs, in the order in which they are computed."""
+        return np.array([kind not in PROBE_NAMES for _, kind in self.evidence_names], dtype=bool)
+
+    @property
+    def evidence_names(self) -> list[tuple[str, str]]:
+        """View and kind of every evidence, in the order in which they are computed."""
+        return [(view.name, kind) for view in self.each for kind in view.evidence_names]
 
 
 def find_views(
-    features: FloatArray | None,
+    feature_sets: list[FeatureSet],
     knn_graph: Any,
     given: IntArray,
     n_classes: int,
@@ -247,10 +249,10 @@ def find_views(
 
     Parameters
     ----------
-    features : ndarray of shape (n, d) or None
-        Feature vectors.
+    feature_sets : list of FeatureSet
+        The feature vectors of every view; may be empty.
     knn_graph : scipy.sparse matrix of shape (n, n) or None
-        A graph that replaces those over the coordinates.
+        A graph that replaces those over the coordinates of all views.
     given : ndarray of shape (n,)
         Given labels, ``MISSING`` where there is none.
     n_classes : int
@@ -272,25 +274,58 @@ def find_views(
     -------
     FeatureViews
     """
-    coordinates, axes, graphs = None, None, None
-    if features is not None:
-        coordinates, axes = principal_coordinates(features, n_components, n_jobs=n_jobs, rng=rng)
+    passed_in: tuple[NeighborGraph, ...] = ()
     if knn_graph is not None:
         affinity = affinity_from_knn_graph(knn_graph, len(given), kind=knn_graph_kind)
-        graphs = NeighborGraphs(None, (), affinity)
-    elif coordinates is not None and axes is not None:
-        counts = neighbor_counts(n_neighbors, given, n_classes)
-        neighbors = find_neighbors(
-            unit_length(axes.half_whitened(coordinates)),
-            counts[-1],
-            search=search,
-            target_recall=target_recall,
-            n_jobs=n_jobs,
-            random_state=rng,
-        )
-        graphs = NeighborGraphs(neighbors, tuple(counts))
-    made = [] if graphs is None else graphs.normalized()
-    return FeatureViews(coordinates, axes, graphs, made, Propagator(n_jobs))
+        passed_in = (NeighborGraph("half-whitened", None, affinity),)
+    each: list[FeatureView] = []
+    for one in feature_sets:
+        rows = slice(None) if one.present is None else one.present
+        labels = given[rows]
+        several = len(feature_sets) > 1 or one.present is not None
+        width = min(n_components, len(labels), one.values.shape[1]) if several and n_components else None
+        found, axes = principal_coordinates(one.values[rows], width or n_components, n_jobs=n_jobs, rng=rng)
+        graphs = passed_in if not each else ()
+        if not passed_in:
+            for number, k in enumerate(neighbor_counts(n_neighbors, labels, n_classes)):
+                metric: Metric = "raw" if number else "half-whitened"
+                neighbors = find_neighbors(
+                    metric_vectors(metric, axes, found),
+                    k,
+                    search=search,
+                    target_recall=target_recall,
+                    n_jobs=n_jobs,
+                    random_state=rng,
+                )
+                graphs = (*graphs, NeighborGraph(metric, _among_all(neighbors, one.present)))
+        made = [graph.normalized() for graph in graphs]
+        each.append(FeatureView(one.name, one.present, _at_all(found, one.present), axes, graphs, made))
+    if passed_in and not each:
+        made = [graph.normalized() for graph in passed_in]
+        each.append(FeatureView("knn_graph", None, None, None, passed_in, made))
+    return FeatureViews(each, Propagator(n_jobs))
+
+
+def _at_all(coordinates: FloatArray, present: BoolArray | None) -> FloatArray:
+    """Coordinates (n, d) of all samples: 0 for those that are not in the view."""
+    if present is None:
+        return coordinates
+    of_all = np.zeros((len(present), coordinates.shape[1]), dtype=coordinates.dtype)
+    of_all[present] = coordinates
+    return of_all
+
+
+def _among_all(neighbors: Neighbors, present: BoolArray | None) -> Neighbors:
+    """Neighbors by their row numbers among all samples; there are none of samples not in the view."""
+    if present is None:
+        return neighbors
+    rows = np.flatnonzero(present)
+    shape = (len(present), neighbors.indices.shape[1])
+    indices = np.full(shape, -1, dtype=neighbors.indices.dtype)
+    similarities = np.full(shape, -np.inf, dtype=neighbors.similarities.dtype)
+    indices[rows] = np.where(neighbors.indices < 0, -1, rows[neighbors.indices])
+    similarities[rows] = neighbors.similarities
+    return replace(neighbors, indices=indices, similarities=similarities, order=None)
 
 
 def neighbor_counts(wanted: str | int | Sequence[int], given: IntArray, n_classes: int) -> list[int]:

@@ -6,7 +6,7 @@ import { byId, droppedText, element, label, look, percent, quoted, shortened, ve
 import { showLeak } from "./leaks.js";
 import { DROPPABLE, state } from "./state.js";
 
-const REASONS = { outliers: "Unlike all other samples.", empty: "The text is empty.", groups: "In a group with many wrong labels." };
+const REASONS = { disputed: "Annotators differ.", uncertain: "The answer is least certain here.", outliers: "Unlike all other samples.", empty: "The text is empty.", groups: "In a group with many wrong labels." };
 
 export const OUTCOMES = { keep: "Kept", suggestion: "Suggestion accepted", other: "Another class", unsure: "Unsure", none: "No class fits", drop: "Dropped" };
 
@@ -24,7 +24,7 @@ export function showSample(answer, actions) {
   const words = sample.text !== null;
   const box = element("div", { class: `card sample${words ? " text" : ""}`, "data-row": sample.row },
     words ? longText(sample) : look(sample, "large"),
-    element("div", {}, where(answer), question(sample), classes(sample, decide), tellingWords(sample), buttons(sample, decide, chooseOther), verdict(sample)));
+    element("div", {}, where(answer), question(sample), classes(sample, decide), annotators(sample), tellingWords(sample), buttons(sample, decide, chooseOther), verdict(sample)));
   stage.replaceChildren(box, ...neighbors(sample, open));
 }
 
@@ -47,10 +47,11 @@ function question(sample) {
 
 function labelQuestion(sample) {
   const given = element("span", { class: "given" }, label(sample.given));
+  const labeled = isMajority(sample) ? "Most often labeled " : "Labeled ";
   const suggested = element("span", { class: "suggested" }, label(sample.suggested));
   if (sample.given === null) return element("p", { class: "question" }, "No label was given. Is it ", suggested, "?");
-  if (sample.given === sample.suggested) return element("p", { class: "question" }, "Labeled ", given, ". Is that right?");
-  return element("p", { class: "question" }, "Labeled ", given, ". Should it be ", suggested, "?");
+  if (sample.given === sample.suggested) return element("p", { class: "question" }, labeled, given, ". Is that right?");
+  return element("p", { class: "question" }, labeled, given, ". Should it be ", suggested, "?");
 }
 
 function classes(sample, decide) {
@@ -78,6 +79,27 @@ function buttons(sample, decide, chooseOther) {
     button("unsure", "U", "Unsure", () => decide("unsure")),
     button("none", "N", "No class fits", () => decide("none")),
     isOutlier ? button("drop", "D", "Drop it", () => decide("drop")) : null);
+}
+
+function isMajority(sample) {
+  const counts = new Map();
+  for (const { label: name } of sample.annotators?.said ?? []) counts.set(name, (counts.get(name) ?? 0) + 1);
+  const own = counts.get(sample.given) ?? 0;
+  return counts.size > 0 && [...counts].every(([name, n]) => name === sample.given || n < own);
+}
+
+function annotators(sample) {
+  if (!sample.annotators) return null;
+  const { said, n_more: more, ask } = sample.annotators;
+  const rows = said.map((one) => element("tr", {},
+    element("th", { scope: "row", dir: "auto", title: one.accuracy === null ? "" : `Estimated accuracy ${percent(one.accuracy, 1)}` }, one.annotator),
+    element("td", { class: one.label === sample.given ? "given" : one.label === sample.suggested ? "suggested" : "", dir: "auto" }, one.label),
+    element("td", { class: "p" }, one.accuracy === null ? "" : `right ${percent(one.accuracy)} of the time`)));
+  return element("div", { class: "annotators" },
+    element("h3", {}, said.length ? "Who said what" : "Nobody labeled it"),
+    said.length ? element("table", {}, element("tbody", {}, rows)) : null,
+    more ? element("p", { class: "telling" }, `and ${more.toLocaleString("en")} more labels`) : null,
+    ask ? element("p", { class: "telling" }, "If in doubt, ask ", element("b", { dir: "auto" }, ask), ".") : null);
 }
 
 function tellingWords(sample) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.losses import scale_to_unit
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.encoders.patches import PatchEncoder
+from laplaceconfidence.encoders.samples import RawSamples
 from laplaceconfidence.exceptions import TrainingStopped
+from laplaceconfidence.training.augment.pixels import as_bytes
 from laplaceconfidence.training.methods.interface import Evidence, NetworkEvidence, State
 from laplaceconfidence.validation import check_finite
 
@@ -53,18 +57,86 @@ def fit_on_features(estimator: ConfidenceEstimator, evidence: Evidence, network:
     return _fitted(estimator, features[rows], evidence.labels[rows], evidence)
 
 
-def estimate_confidence_from_inputs(estimator: ConfidenceEstimator, evidence: Evidence) -> FloatArray:
-    """Confidences from the samples themselves, without a network; see ``estimate_confidence``."""
-    return _fitted_confidence(estimator, evidence.inputs(), evidence)
+def features_of_inputs(evidence: Evidence) -> FloatArray:
+    """Features of the samples themselves, which no label has an influence on.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        The samples.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, d)
+        Feature vectors as they are; responses of images to random patches.
+    """
+    inputs = evidence.inputs()
+    if inputs.ndim == 2:
+        return inputs
+    pixels = as_bytes(torch.from_numpy(inputs)).permute(0, 2, 3, 1).numpy()
+    encoder = PatchEncoder(random_state=evidence.problem.seed % 2**31, n_jobs=torch.get_num_threads())
+    return encoder.fit_transform(RawSamples("image", pixels))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EstimatedLabels:
+    """What an estimator finds about the labels of a data set.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_samples,)
+        Confidences of the given labels, 0 where there is none.
+    distributions : ndarray of shape (n_samples, n_classes)
+        Class probabilities of every sample.
+    """
+
+    confidence: FloatArray
+    distributions: FloatArray
+
+
+def estimate_labels(
+    estimator: ConfidenceEstimator, evidence: Evidence, inputs: FloatArray, network: int | None = None
+) -> EstimatedLabels:
+    """Confidences and class probabilities from the samples themselves, and from a network if one is given.
+
+    Parameters
+    ----------
+    estimator : ConfidenceEstimator
+        The estimator; it is copied before it is fitted.
+    evidence : Evidence
+        Outputs of the networks and given labels.
+    inputs : ndarray of shape (n_samples, d)
+        What ``features_of_inputs`` found.
+    network : int, optional
+        The network whose features are a second view of the samples.
+
+    Returns
+    -------
+    EstimatedLabels
+    """
+    if len(evidence.problem.sample_shape) == 3 and getattr(estimator, "n_components", 0) is None:
+        # All components of patches are kept: the last ones tell similar classes apart.
+        estimator = copy.copy(estimator)
+        estimator.n_components = inputs.shape[1]  # type: ignore[attr-defined]
+    features: Any = inputs
+    if network is not None:
+        features = {"inputs": inputs, "network": _checked_features(evidence.networks[network], network)}
+    fitted = _fitted(estimator, features, evidence.labels, evidence)
+    distributions = np.zeros((len(inputs), evidence.problem.n_classes), np.float32)
+    distributions[:, fitted.classes_] = fitted.label_distributions_
+    return EstimatedLabels(_confidence_of(fitted), distributions)
 
 
 def _fitted_confidence(estimator: ConfidenceEstimator, inputs: FloatArray, evidence: Evidence) -> FloatArray:
-    fitted = _fitted(estimator, inputs, evidence.labels, evidence)
+    return _confidence_of(_fitted(estimator, inputs, evidence.labels, evidence))
+
+
+def _confidence_of(fitted: Any) -> FloatArray:
     confidence: FloatArray = np.nan_to_num(np.asarray(fitted.confidence_, dtype=np.float32), nan=0.0)
     return confidence
 
 
-def _fitted(estimator: ConfidenceEstimator, inputs: FloatArray, labels: IntArray, evidence: Evidence) -> Any:
+def _fitted(estimator: ConfidenceEstimator, inputs: Any, labels: IntArray, evidence: Evidence) -> Any:
     fitted: Any = copy.deepcopy(estimator)
     _set_if_none(fitted, "random_state", evidence.seed % 2**31)
     _set_if_none(fitted, "missing_label", MISSING)

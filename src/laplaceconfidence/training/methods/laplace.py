@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from laplaceconfidence.arrays import FloatArray
+from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.confidence.registry import ESTIMATORS
 from laplaceconfidence.training.augment.registry import MIXING
@@ -25,10 +26,11 @@ from laplaceconfidence.training.losses import (
 from laplaceconfidence.training.methods.confidences import (
     averaged_losses,
     estimate_confidence,
-    estimate_confidence_from_inputs,
+    estimate_labels,
+    features_of_inputs,
     mean_confidence,
 )
-from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, Problem, State
+from laplaceconfidence.training.methods.interface import Evidence, Method, Phase, Plan, State
 from laplaceconfidence.training.methods.published import MethodFacts, PublishedSettings
 from laplaceconfidence.training.methods.warm_up import WARM_UP, warm_up_loss, warm_up_phases
 from laplaceconfidence.training.step import Step
@@ -42,7 +44,7 @@ from laplaceconfidence.validation import (
     must_be,
 )
 
-OF_INPUTS = "confidence_of_inputs"  # in the state; estimated only once
+FEATURES_OF_INPUTS = "features_of_inputs"  # in the state; computed only once
 
 _OF_ESTIMATOR = ("n_neighbors", "alpha", "n_components")
 
@@ -107,6 +109,8 @@ class Laplace(Method):
         Rounds of cross-entropy on the given labels that come first.
     passes : int, default=2
         Passes over the data per network in each round after the warm-up.
+    estimate_every : int, default=1
+        Rounds from one estimate of the confidences to the next, after the warm-up.
     sharpen : float, default=2
         Power to which pseudo-labels are raised; 1 leaves them as they are.
     prior_weight : float, default=1
@@ -115,7 +119,7 @@ class Laplace(Method):
         Whether the warm-up penalizes overconfident predictions, as the paper does for asymmetric and
         real-world noise.
     label_smoothing : float, default=0
-        Share of every target of the warm-up that is spread evenly over all classes.
+        Share of every target of the warm-up, and of every posterior, that is spread evenly over all classes.
     averaged_teacher : bool, default=False
         Whether pseudo-labels are predicted by the averaged weights of the networks (``weight_average`` of the
         run), in eval mode; by default by the networks as they are.
@@ -129,10 +133,16 @@ class Laplace(Method):
     confidence : str or ConfidenceEstimator, default="laplace"
         Estimator of the confidences: a name of ``laplaceconfidence.confidence.registry.ESTIMATORS`` or an
         object. One that takes losses is given their mean over the last five epochs.
-    confidence_from : {"peer", "inputs"}, default="peer"
-        "peer" estimates the confidences in every round from the outputs of the other network. "inputs" is
-        for feature vectors of a network that was not trained on these labels: the confidences are estimated
-        once, from the vectors themselves.
+    confidence_from : {"peer", "inputs", "both"}, default="peer"
+        "peer" estimates the confidences in every round from the outputs of the other network. "inputs"
+        estimates them once, from the samples themselves: feature vectors as they are, images by their
+        responses to random patches, on which wrong labels have no influence. "both" are two views of one
+        estimate in every round, for the estimator "noise-aware".
+    targets : {"refurbished", "posterior"}, default="refurbished"
+        "refurbished" is Algorithm 1: the warm-up is trained on the given labels, and every round after it on
+        w * given + (1 - w) * pseudo-label. "posterior" trains on the class probabilities that the estimator
+        finds for every sample, in the warm-up from the samples themselves and afterwards as
+        ``confidence_from`` says, which must not be "peer".
     n_neighbors, alpha, n_components : optional
         Parameters of the estimator that ``confidence`` names, such as ``n_neighbors=10`` or
         ``alpha="auto"`` of ``LaplaceConfidence``. ``None`` leaves the estimator's own default (for
@@ -148,6 +158,7 @@ class Laplace(Method):
 
     warmup: int = 15
     passes: int = 2
+    estimate_every: int = 1
     sharpen: float = 2.0
     prior_weight: float = 1.0
     entropy_penalty: bool = False
@@ -157,6 +168,7 @@ class Laplace(Method):
     mixing: str | None = None
     confidence: str | ConfidenceEstimator = "laplace"
     confidence_from: str = "peer"
+    targets: str = "refurbished"
     n_neighbors: int | str | Sequence[int] | None = None
     alpha: float | str | None = None
     n_components: int | None = None
@@ -179,6 +191,7 @@ class Laplace(Method):
     def __post_init__(self) -> None:
         check_integer(self.warmup, "warmup", minimum=0)
         check_integer(self.passes, "passes", minimum=1)
+        check_integer(self.estimate_every, "estimate_every", minimum=1)
         check_real(self.sharpen, "sharpen", above=0)
         check_real(self.prior_weight, "prior_weight", at_least=0)
         check_boolean(self.entropy_penalty, "entropy_penalty")
@@ -188,50 +201,51 @@ class Laplace(Method):
         check_integer(self.n_networks, "n_networks", minimum=1, maximum=2)
         if self.mixing is not None:
             check_choice(self.mixing, "mixing", tuple(MIXING))
-        check_choice(self.confidence_from, "confidence_from", ("peer", "inputs"))
-        takes = self._estimator().evidence
-        if self.confidence_from == "inputs" and takes != "features":
-            rule = f"'peer' where the estimator takes {takes}"
+        check_choice(self.confidence_from, "confidence_from", ("peer", "inputs", "both"))
+        check_choice(self.targets, "targets", ("refurbished", "posterior"))
+        estimator = self._estimator()
+        if self.confidence_from != "peer" and estimator.evidence != "features":
+            rule = f"'peer' where the estimator takes {estimator.evidence}"
             raise must_be("confidence_from", rule, self.confidence_from)
+        if self.confidence_from == "both" and not isinstance(estimator, NoiseAwareConfidence):
+            rule = "'peer' or 'inputs' unless 'confidence' is 'noise-aware', which takes several views"
+            raise must_be("confidence_from", rule, self.confidence_from)
+        if self.targets == "posterior" and self.confidence_from == "peer":
+            rule = "'refurbished' where 'confidence_from' is 'peer'"
+            raise must_be("targets", rule, self.targets, "Set confidence_from='both' or 'inputs'.")
 
     def phases(self, round: int) -> tuple[Phase, ...]:
         if round < self.warmup:
             return warm_up_phases(self.n_networks)
-        cost = 1 + self.n_networks / 3  # every network predicts the weak view of every batch
+        # Every network predicts the weak view of every batch, unless its target is known before.
+        cost = 1.0 if self.targets == "posterior" else 1 + self.n_networks / 3
         return tuple(
-            Phase("robust", trains=(m,), passes=self.passes, evidence=self._observed_for(m), cost=cost)
+            Phase("robust", trains=(m,), passes=self.passes, evidence=self._observed_for(m, round), cost=cost)
             for m in range(self.n_networks)
         )
 
-    def initial_state(self, problem: Problem) -> State:
-        if self.confidence_from == "inputs" and len(problem.sample_shape) != 1:
-            rule = "'peer' for images: their pixels are not feature vectors"
-            advice = "Embed them with a network that was not trained on these labels, or use 'peer'."
-            raise must_be("confidence_from", rule, self.confidence_from, advice)
-        return {}
-
     def plan(self, phase: Phase, evidence: Evidence, state: State) -> Plan:
-        if phase.name == WARM_UP:
+        if phase.name == WARM_UP and self.targets == "refurbished":
             return Method.plan(self, phase, evidence, state)
-        all_rows, estimator = np.arange(evidence.problem.n_samples), self._estimator()
-        if self.confidence_from == "inputs":
-            if OF_INPUTS not in state:
-                state[OF_INPUTS] = torch.from_numpy(estimate_confidence_from_inputs(estimator, evidence))
-            return Plan.over(all_rows, confidence=state[OF_INPUTS].clone())
-        (peer,) = phase.evidence
-        losses = None
-        if estimator.evidence == "losses":
-            losses = averaged_losses(state, peer, evidence.networks[peer].losses(evidence.labels))
-        confidence = estimate_confidence(estimator, evidence, peer, losses)
-        return Plan.over(all_rows, confidence=confidence)
+        found = (
+            "inputs" if phase.name == WARM_UP or self.confidence_from == "inputs" else str(phase.trains[0])
+        )
+        if f"confidence_{found}" not in state or phase.evidence:
+            estimated = self._estimated(phase, evidence, state)
+            state |= {f"{name}_{found}": torch.from_numpy(values) for name, values in estimated.items()}
+        kept = {name: state[f"{name}_{found}"].clone() for name in self._estimates}
+        return Plan.over(np.arange(evidence.problem.n_samples), **kept)
 
     def loss(self, step: Step) -> Tensor:
-        if step.phase.name == WARM_UP:
+        is_warm_up = step.phase.name == WARM_UP
+        if is_warm_up and self.targets == "refurbished":
             return warm_up_loss(
                 step, entropy_penalty=self.entropy_penalty, label_smoothing=self.label_smoothing
             )
-        targets = self._targets(step)
+        targets = self._posterior(step) if self.targets == "posterior" else self._targets(step)
         step.show_targets(targets)
+        if is_warm_up:
+            return soft_cross_entropy(step.trained(step.batch.weak()), targets)
         inputs, targets = self._mixed(step, step.batch.strong(), targets)
         with step.trained.frozen_statistics() if self.weak_statistics else nullcontext():
             logits = step.trained(inputs)
@@ -243,11 +257,37 @@ class Laplace(Method):
     def final_confidence(self, evidence: Evidence, state: State) -> FloatArray:
         """The mean over the networks of the confidences from their outputs; or those from the inputs."""
         estimator = self._estimator()
-        if self.confidence_from == "inputs":
-            each = [estimate_confidence_from_inputs(estimator, evidence)]
-        else:
+        if self.confidence_from == "peer":
             each = [estimate_confidence(estimator, evidence, network) for network in evidence.networks]
+        else:
+            inputs = features_of_inputs(evidence)
+            networks = evidence.networks if self.confidence_from == "both" else (None,)
+            each = [estimate_labels(estimator, evidence, inputs, network).confidence for network in networks]
         return mean_confidence(each, evidence.labels)
+
+    @property
+    def _estimates(self) -> tuple[str, ...]:
+        """What the loss needs to know about every sample."""
+        return ("confidence", "posterior") if self.targets == "posterior" else ("confidence",)
+
+    def _estimated(self, phase: Phase, evidence: Evidence, state: State) -> dict[str, FloatArray]:
+        """Confidences, and posteriors if they are the targets, from the evidence of the phase."""
+        estimator = self._estimator()
+        if self.confidence_from == "peer":
+            (peer,) = phase.evidence
+            losses = None
+            if estimator.evidence == "losses":
+                losses = averaged_losses(state, peer, evidence.networks[peer].losses(evidence.labels))
+            return {"confidence": estimate_confidence(estimator, evidence, peer, losses)}
+        network = phase.evidence[0] if phase.evidence else None
+        found = estimate_labels(estimator, evidence, _kept_features(evidence, state), network)
+        both = {"confidence": found.confidence, "posterior": found.distributions}
+        return {name: both[name] for name in self._estimates}
+
+    def _posterior(self, step: Step) -> Tensor:
+        """(b, C) class probabilities of the estimator, smoothed."""
+        posterior = step.plan.tensors["posterior"][step.batch.index]
+        return (1 - self.label_smoothing) * posterior + self.label_smoothing / posterior.shape[1]
 
     def _targets(self, step: Step) -> Tensor:
         """(b, C) w * given + (1 - w) * sharpened mean prediction of all networks on one weak view."""
@@ -276,9 +316,10 @@ class Laplace(Method):
         mixed = mix(step.gather_rows(inputs), step.gather_rows(targets), step.generator)
         return step.own_rows(mixed[0]), step.own_rows(mixed[1])
 
-    def _observed_for(self, network: int) -> tuple[int, ...]:
-        """The networks whose outputs give the confidences that ``network`` is trained with."""
-        return () if self.confidence_from == "inputs" else (self.n_networks - 1 - network,)
+    def _observed_for(self, network: int, round: int) -> tuple[int, ...]:
+        """The networks whose outputs give the confidences that ``network`` is trained with from now on."""
+        is_kept = (round - self.warmup) % self.estimate_every != 0
+        return () if self.confidence_from == "inputs" or is_kept else (self.n_networks - 1 - network,)
 
     def _estimator(self) -> ConfidenceEstimator:
         """The estimator with every parameter that was given; one that it does not have is an error."""
@@ -298,3 +339,13 @@ class Laplace(Method):
             if name not in inspect.signature(kind).parameters:
                 raise must_be(name, f"left out: the estimator {self.confidence!r} does not have it", value)
         return kind(**given)
+
+
+def _kept_features(evidence: Evidence, state: State) -> FloatArray:
+    """Features of the samples themselves; those of images are computed once in a run."""
+    if len(evidence.problem.sample_shape) == 1:
+        return features_of_inputs(evidence)
+    if FEATURES_OF_INPUTS not in state:
+        state[FEATURES_OF_INPUTS] = torch.from_numpy(features_of_inputs(evidence))
+    features: FloatArray = state[FEATURES_OF_INPUTS].cpu().numpy()
+    return features

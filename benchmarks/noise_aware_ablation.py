@@ -1,0 +1,317 @@
+"""What every rule and threshold of the noise-aware estimator is worth.
+
+One at a time, a rule is switched off or a number of ``settings.py`` is halved and doubled, except those that
+are marked as safety or as cost. Five sets of 400 samples (digits, CIFAR-10 embeddings, Fashion-MNIST
+features, 10 intents of Banking77 as TF-IDF, and the breast cancer table of scikit-learn), on their first 64
+principal axes, each with five kinds of noise, every kind with a seed of its own (31 to 35, used nowhere
+else): 25 cells, the same for every variant. Differences are paired with the estimator as it is. Run ``python
+benchmarks/noise_aware_ablation.py`` (some ten minutes of one core); every fit is stored, so a stopped run
+continues; ``--table`` prints the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+
+from laplaceconfidence.confidence.noise_aware import (
+    NoiseAwareConfidence,
+    local_noise,
+    noise_selection,
+    round_selection,
+)
+from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
+from laplaceconfidence.data.dataset import NoisyDataset
+from laplaceconfidence.evaluation.metrics import score_confidence
+from laplaceconfidence.files import write_json
+from laplaceconfidence.threads import limited_threads
+from many_classes import banking
+from measuring import RESULTS, machine
+from noise_aware import CONFUSED, weak_log_probabilities, with_noise
+from real_features import Absent, quality_sets
+
+NAME = "noise_aware_ablation"
+AS_IT_IS = "as it is"
+N_SAMPLES, N_AXES, N_INTENTS = 400, 64, 10
+NOISE = (("symmetric", 0.3), ("symmetric", 0.7), ("asymmetric", 0.4), ("instance", 0.4), ("ambiguity", 0.25))
+FIRST_SEED = 31
+SETS = ("digits", "cifar10-embeddings", "fashion", "banking", "breast cancer")
+SETTINGS_OF_RUN = {"samples": N_SAMPLES, "axes": N_AXES, "intents": N_INTENTS, "noise": NOISE}
+SCORES = ("auroc", "calibration_error", "rate_error")
+
+Change = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One change of the estimator."""
+
+    name: str
+    change: Change
+    arguments: tuple[tuple[str, Any], ...] = ()
+
+
+def moved(path: str, value: Any) -> Variant:
+    """A setting, "group.name", at another value."""
+    group, name = path.split(".")
+
+    @contextmanager
+    def change() -> Iterator[None]:
+        settings = getattr(SETTINGS, group)
+        before = getattr(settings, name)
+        object.__setattr__(settings, name, value)  # settings are frozen for everybody else
+        try:
+            yield
+        finally:
+            object.__setattr__(settings, name, before)
+
+    return Variant(f"{path} = {value}", change)
+
+
+def halved_and_doubled(path: str) -> list[Variant]:
+    group, name = path.split(".")
+    value = getattr(getattr(SETTINGS, group), name)
+    return [moved(path, value / 2), moved(path, value * 2)]
+
+
+def without_evidence(number: int, name: str) -> Variant:
+    """One kind of evidence is constant, so that its weight does not matter."""
+
+    def silenced(compute: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*arguments: Any) -> Any:
+            found = compute(*arguments)
+            evidence = found[0] if isinstance(found, tuple) else found
+            evidence.parts[number][...] = 0
+            evidence.per_fold[number][...] = 0
+            return found
+
+        return wrapped
+
+    @contextmanager
+    def change() -> Iterator[None]:
+        with ExitStack() as stack:
+            for step in ("first_round", "later_round"):
+                original = getattr(round_selection, step)
+                stack.enter_context(patch.object(round_selection, step, silenced(original)))
+            yield
+
+    return Variant(f"no {name}", change)
+
+
+def without_kinds(*kinds: str) -> Variant:
+    """Some kinds of noise matrix are never selected."""
+    select = noise_selection._selected
+
+    def change() -> Any:
+        return patch.object(
+            noise_selection,
+            "_selected",
+            lambda tried: select([one for one in tried if one.kind not in kinds]),
+        )
+
+    return Variant(f"no {' or '.join(kinds)} matrix", change)
+
+
+def without_votes() -> Variant:
+    def constant(_graph: Any, codes: np.ndarray, n_classes: int, _propagate: Any) -> np.ndarray:
+        return np.full((len(codes), n_classes), 1 / n_classes)
+
+    return Variant("no votes of close neighbors", lambda: patch.object(local_noise, "close_votes", constant))
+
+
+def variants() -> list[Variant]:
+    listed = [
+        Variant(AS_IT_IS, ExitStack),
+        without_evidence(0, "regression"),
+        without_evidence(1, "discriminant"),
+        without_evidence(2, "half-whitened graph"),
+        without_evidence(3, "raw graph"),
+        without_votes(),
+        without_kinds("sparse"),
+        without_kinds("shrunk"),
+        without_kinds("full"),
+        without_kinds("full", "sparse", "shrunk"),
+        *(Variant(f"n_rounds = {n}", ExitStack, (("n_rounds", n),)) for n in (1, 2, 8)),
+        *(Variant(f"n_neighbors = {k}", ExitStack, (("n_neighbors", k),)) for k in ((5, 15), (20, 60))),
+        moved("views.large_class", 50),
+        moved("selection.most_loss", 0.0),
+        moved("selection.uneven", 1.0),
+        moved("selection.less_noise", 1.0),
+        moved("noise_model.dominance", 0.0),
+        moved("noise_model.fewest_for_dominance", 0.0),
+        moved("posterior.explained_share", 1e-9),
+        moved("posterior.found_share", 0.0),
+        moved("local_noise.even", 0.0),
+        moved("local_noise.predicted_share", 0.0),
+        moved("local_noise.less_noise", 0.0),
+        moved("local_noise.surest", (0.1, 0.5)),
+        moved("posterior.most_shrinkage", 1e-9),
+        moved("posterior.rare_share", 0.0),
+        moved("propagation.alpha", 0.25),
+        moved("propagation.alpha", 0.75),
+        moved("propagation.votes_alpha", 0.8),
+        moved("propagation.votes_alpha", 0.95),
+        moved("views.closest", 5),
+        moved("views.closest", 20),
+        moved("selection.full_rate", 0.25),
+        moved("selection.full_rate", 0.75),
+    ]
+    for path in (
+        "probe.first_l2",
+        "probe.later_l2",
+        "probe.prior_count",
+        "propagation.floor",
+        "noise_model.bias_penalty",
+        "noise_model.weight_spread",
+        "noise_model.rate_prior",
+        "noise_model.first_weight_sum",
+        "noise_model.first_rate",
+        "selection.full_count",
+        "selection.sparse_count",
+        "selection.shrunk_share",
+        "selection.less_noise",
+        "selection.little_noise",
+        "selection.most_loss",
+        "posterior.explained_share",
+        "posterior.found_share",
+        "posterior.wide_bracket",
+        "posterior.least_shrinkage",
+        "posterior.most_shrinkage",
+    ):
+        listed += halved_and_doubled(path)
+    return [*listed, moved("local_noise.even", 1.125), moved("local_noise.even", 1.5)]
+
+
+@cache
+def data_of(name: str) -> NoisyDataset | Absent:
+    """400 samples of a set, drawn with a fixed seed, on its first axes: most of the time of a small fit."""
+    if name == "breast cancer":
+        table = load_breast_cancer()
+        spread = (table.data - table.data.mean(axis=0)) / table.data.std(axis=0)
+        codes = table.target.astype(np.int64)
+        data = NoisyDataset(codes, ("malignant", "benign"), spread, true_labels=codes)
+    elif name == "banking":
+        made = banking()
+        if isinstance(made, Absent):
+            return made
+        features, codes = made
+        rows = np.flatnonzero(codes < N_INTENTS)
+        names = tuple(map(str, range(N_INTENTS)))
+        data = NoisyDataset(codes[rows], names, features[rows], true_labels=codes[rows])
+    else:
+        found = quality_sets()[name]
+        if isinstance(found, Absent):
+            return found
+        data = found
+    few = data.subset(np.random.default_rng(0).permutation(len(data))[:N_SAMPLES])
+    mean = few.features.mean(axis=0)
+    axes = np.linalg.svd(few.features - mean, full_matrices=False)[2][:N_AXES]
+    return few.with_features(few.features @ axes.T)
+
+
+@cache
+def cell(name: str, number: int) -> NoisyDataset:
+    """A set with one kind of noise. Instead of asymmetric noise, sets without a mapping have pair noise."""
+    data = data_of(name)
+    assert isinstance(data, NoisyDataset)
+    kind, rate = NOISE[number]
+    if kind == "asymmetric" and name not in CONFUSED:
+        kind, rate = "pair", 0.25
+    if len(data.class_names) == 2:
+        rate /= 2  # of two classes, most of the labels must be right
+    weak = weak_log_probabilities(data) if kind == "ambiguity" else np.empty(0)
+    return with_noise(data, name, kind, rate, FIRST_SEED + number, weak)
+
+
+def measure(variant: Variant, name: str, number: int) -> dict[str, Any]:
+    data = cell(name, number)
+    start = time.process_time()
+    with variant.change(), limited_threads(1):
+        estimator = NoiseAwareConfidence(
+            n_jobs=1, random_state=FIRST_SEED + number, **dict(variant.arguments)
+        )
+        model = estimator.fit(data.features, data.labels)
+    right = data.labels == data.true_labels
+    scores = score_confidence(model.confidence_, right)
+    return {
+        "auroc": scores.auroc,
+        "average_precision": scores.average_precision,
+        "calibration_error": scores.calibration_error,
+        "rate_error": abs(model.noise_rate_ - float((~right).mean())),
+        "noise_model": model.noise_model_,
+        "cpu_seconds": time.process_time() - start,
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Markdown: paired differences of the means, with standard errors over the cells."""
+    base = {(row["set"], row["cell"]): row for row in rows if row["variant"] == AS_IT_IS}
+    means = [np.mean([row[score] for row in base.values()]) for score in SCORES]
+    lines = [
+        "| change | AUROC | calibration error | error of the noise rate |",
+        "| --- | --- | --- | --- |",
+        f"| none ({len(base)} cells) | " + " | ".join(f"{mean:.4f}" for mean in means) + " |",
+    ]
+    for name in dict.fromkeys(row["variant"] for row in rows):
+        own = [row for row in rows if row["variant"] == name and (row["set"], row["cell"]) in base]
+        if name == AS_IT_IS or len(own) < 2:
+            continue
+        shown = []
+        for score in SCORES:
+            gaps = np.array([row[score] - base[row["set"], row["cell"]][score] for row in own])
+            error = gaps.std(ddof=1) / np.sqrt(len(gaps))
+            clear = "**" if abs(gaps.mean()) > 2 * error > 0 else ""
+            shown.append(f"{clear}{gaps.mean():+.4f}{clear} ({error:.4f})")
+        label = name if len(own) == len(base) else f"{name} ({len(own)} cells)"
+        lines.append(f"| {label} | " + " | ".join(shown) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--variants", nargs="+", default=None, help="only names that contain one of these")
+    parser.add_argument("--every", nargs=2, type=int, default=[0, 1], help="from which on, and every which")
+    parser.add_argument("--table", action="store_true", help="print the table of what is stored")
+    parser.add_argument("--out", default=NAME)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    path = RESULTS / f"{options.out}.json"
+    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+    if options.table:
+        print(table(rows))
+        return
+    done = {(row["variant"], row["set"], row["cell"]) for row in rows}
+    first, step = options.every
+    here = machine()
+    for variant in variants()[first::step]:
+        if options.variants and not any(part in variant.name for part in options.variants):
+            continue
+        for name in SETS:
+            if isinstance(absent := data_of(name), Absent):
+                print(f"{absent.name} was not found: {absent.advice}")
+                continue
+            for number in range(len(NOISE)):
+                if (variant.name, name, number) in done:
+                    continue
+                row = {"variant": variant.name, "set": name, "cell": number}
+                rows.append(row | measure(variant, name, number))
+                write_json(
+                    path, {"benchmark": NAME, "machine": here, "settings": SETTINGS_OF_RUN, "rows": rows}
+                )
+        print(variant.name, flush=True)
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()

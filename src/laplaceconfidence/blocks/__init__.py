@@ -1,0 +1,1 @@
+"""Estimates over blocks of rows: more data than fits in memory, on one machine or on a Dask cluster."""

@@ -1,0 +1,318 @@
+"""Conjugate gradients on (I - alpha S) X = B over blocks of rows, with S = D^-1/2 A D^-1/2.
+
+The vectors of a chunk of classes live in blocks where the tasks run. In every iteration a block needs the
+search directions of the blocks in which its columns lie, divided by the square roots of their own degrees, so
+that no block has to know the degrees of others. Inner products of blocks are summed here, in their order:
+wherever a task runs, and if it runs twice, the answer is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
+from laplaceconfidence.blocks.executor import Executor
+from laplaceconfidence.blocks.graph_blocks import GraphBlock, load_graph
+from laplaceconfidence.blocks.lists import Shards
+from laplaceconfidence.blocks.work_folder import WorkFolder
+from laplaceconfidence.solve.propagation import one_hot
+
+SOLVE = "solve"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSystem:
+    """The system in blocks, and where its tasks run.
+
+    Attributes
+    ----------
+    executor : Executor
+        Where tasks run.
+    work : WorkFolder
+        Where the blocks of the graph are.
+    shards : Shards
+        The blocks.
+    needs : list of list of int
+        For every block, the blocks in which its columns lie.
+    alpha : float
+        How far labels are propagated.
+    total_degree : float
+        Sum of all degrees.
+    """
+
+    executor: Executor
+    work: WorkFolder
+    shards: Shards
+    needs: list[list[int]]
+    alpha: float
+    total_degree: float
+
+    def each(self, task: Any, *by_block: Sequence[Any]) -> list[Any]:
+        """Run a task for every block.
+
+        Parameters
+        ----------
+        task : callable
+            Called with the folder, the number of the block and its arguments.
+        *by_block : sequence
+            One argument per block each.
+
+        Returns
+        -------
+        list of object
+            What stands for the results.
+        """
+        return [
+            self.executor.submit(SOLVE, task, self.work, block, *arguments)
+            for block, arguments in enumerate(zip(*by_block, strict=True))
+        ]
+
+    def products(self, vectors: Sequence[Any]) -> list[Any]:
+        """Multiply (I - alpha S) with vectors in blocks.
+
+        Parameters
+        ----------
+        vectors : sequence of object
+            What stands for the blocks of the vectors, or of states, whose search directions are used.
+
+        Returns
+        -------
+        list of object
+            What stands for the blocks of the products.
+        """
+        scaled = self.each(_scaled, vectors)
+        needed = [[scaled[other] for other in others] for others in self.needs]
+        return self.each(
+            _product, [self.shards] * len(needed), [self.alpha] * len(needed), vectors, needed, self.needs
+        )
+
+    def sums(self, parts: Sequence[Any]) -> FloatArray:
+        """Sum small results over the blocks, in float64.
+
+        Parameters
+        ----------
+        parts : sequence of object
+            What stands for the results.
+
+        Returns
+        -------
+        ndarray
+        """
+        total: FloatArray = np.sum(self.executor.gather(parts), axis=0, dtype=np.float64)
+        return total
+
+
+class ChunkSolution(NamedTuple):
+    """The solution for a chunk of classes.
+
+    Attributes
+    ----------
+    values : list of object
+        What stands for the blocks of the solution.
+    residuals : ndarray of shape (c,)
+        True relative residuals.
+    n_iterations : ndarray of shape (c,)
+        Iterations per class.
+    converged : ndarray of bool, shape (c,)
+        Whether the class converged.
+    energy : tuple of float
+        Laplacian energy of the given labels and of the solution, summed over the classes.
+    """
+
+    values: list[Any]
+    residuals: FloatArray
+    n_iterations: IntArray
+    converged: BoolArray
+    energy: tuple[float, float]
+
+
+class _State(NamedTuple):
+    """The vectors of a block: solution, residual and search direction."""
+
+    x: FloatArray
+    r: FloatArray
+    p: FloatArray
+
+
+def solve_chunk(
+    system: BlockSystem,
+    codes: Sequence[IntArray],
+    columns: slice,
+    *,
+    tol: float,
+    max_iter: int,
+    start: Sequence[Any] | None = None,
+) -> ChunkSolution:
+    """Solve for a chunk of classes.
+
+    Parameters
+    ----------
+    system : BlockSystem
+        The system.
+    codes : sequence of ndarray
+        Codes of the given labels, block by block.
+    columns : slice
+        The classes.
+    tol : float
+        Relative residual at which a class stops.
+    max_iter : int
+        Largest number of iterations.
+    start : sequence of object or None, default=None
+        Blocks of an initial solution; ``None`` starts from the component that converges slowest.
+
+    Returns
+    -------
+    ChunkSolution
+    """
+    n_blocks = system.shards.n_blocks
+    given = system.each(_given, codes, [columns] * n_blocks)
+    a_given = system.products(given)
+    energy_given = 0.5 * float(
+        system.sums(system.each(_energy, [system.alpha] * n_blocks, given, a_given, given))
+    )
+    sizes = np.sqrt(system.sums(system.each(_dots, given, given)))
+    if start is None:
+        overlap = system.sums(system.each(_slow_overlap, given)) / (system.total_degree * (1 - system.alpha))
+        start = system.each(_slow_start, [overlap] * n_blocks, given)
+    states = system.each(_first_state, given, start, system.products(start))
+    rr = system.sums(system.each(_residual_dots, states))
+    n_iterations = np.zeros(len(sizes), dtype=np.int64)
+    active = np.sqrt(rr) > tol * sizes
+    for _ in range(max_iter):
+        if not active.any():
+            break
+        products = system.products(states)
+        step = _ratio(rr, system.sums(system.each(_dots, states, products)), active)
+        states = system.each(_advance, states, products, [step] * n_blocks)
+        rr_next = system.sums(system.each(_residual_dots, states))
+        turn = _ratio(rr_next, rr, active)
+        n_iterations[active] += 1
+        rr = rr_next
+        active &= np.sqrt(rr) > tol * sizes
+        states = system.each(_turn, states, [turn] * n_blocks)
+    solution = system.each(_solution, states)
+    products = system.products(solution)
+    squared = system.sums(system.each(_squared_error, given, products))
+    factor = 1 - system.alpha
+    energies = system.sums(
+        system.each(_scaled_energy, [system.alpha] * n_blocks, [factor] * n_blocks, solution, products, given)
+    )
+    residuals = np.sqrt(_ratio(squared, sizes**2, np.ones(len(sizes), dtype=bool)))
+    return ChunkSolution(solution, residuals, n_iterations, ~active, (energy_given, 0.5 * float(energies)))
+
+
+def _ratio(numerator: FloatArray, denominator: FloatArray, where: BoolArray) -> FloatArray:
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=where & (denominator > 0))
+
+
+def _column_dots(left: FloatArray, right: FloatArray) -> FloatArray:
+    dots: FloatArray = np.einsum("ij,ij->j", left, right, dtype=np.float64)
+    return dots
+
+
+def _root_degree(graph: GraphBlock) -> FloatArray:
+    root: FloatArray = np.sqrt(graph.degree).astype(np.float32)[:, None]
+    return root
+
+
+def _given(work: WorkFolder, block: int, codes: IntArray, columns: slice) -> FloatArray:
+    return one_hot(codes.astype(np.int64, copy=False), columns, np.ones(len(codes), dtype=np.float32))
+
+
+def _direction(vectors: FloatArray | _State) -> FloatArray:
+    """The search direction of a state; vectors themselves otherwise. A task of its own would cost more."""
+    return vectors.p if isinstance(vectors, _State) else vectors
+
+
+def _scaled(work: WorkFolder, block: int, vectors: FloatArray | _State) -> FloatArray:
+    scaled: FloatArray = _direction(vectors) / _root_degree(load_graph(work, block))
+    return scaled
+
+
+def _product(
+    work: WorkFolder,
+    block: int,
+    shards: Shards,
+    alpha: float,
+    vectors: FloatArray | _State,
+    scaled: list[FloatArray],
+    others: list[int],
+) -> FloatArray:
+    graph, own = load_graph(work, block), _direction(vectors)
+    ends = np.searchsorted(graph.columns, shards.starts)
+    gathered = np.empty((len(graph.columns), own.shape[1]), dtype=np.float32)
+    for other, theirs in zip(others, scaled, strict=True):
+        some = slice(ends[other], ends[other + 1])
+        np.take(theirs, graph.columns[some] - shards.starts[other], axis=0, out=gathered[some])
+    product: FloatArray = graph.matrix @ gathered
+    product *= np.float32(-alpha) / _root_degree(graph)
+    product += own
+    return product
+
+
+def _dots(work: WorkFolder, block: int, left: FloatArray | _State, right: FloatArray) -> FloatArray:
+    return _column_dots(_direction(left), right)
+
+
+def _slow_overlap(work: WorkFolder, block: int, given: FloatArray) -> FloatArray:
+    return _column_dots(np.broadcast_to(_root_degree(load_graph(work, block)), given.shape), given)
+
+
+def _slow_start(work: WorkFolder, block: int, overlap: FloatArray, given: FloatArray) -> FloatArray:
+    # S sqrt(d) = sqrt(d): the component that converges slowest is known in advance.
+    return _root_degree(load_graph(work, block)) * overlap.astype(np.float32)
+
+
+def _first_state(
+    work: WorkFolder, block: int, given: FloatArray, x: FloatArray, product: FloatArray
+) -> _State:
+    r = given - product
+    return _State(x, r, r)
+
+
+def _residual_dots(work: WorkFolder, block: int, state: _State) -> FloatArray:
+    return _column_dots(state.r, state.r)
+
+
+def _solution(work: WorkFolder, block: int, state: _State) -> FloatArray:
+    return state.x
+
+
+def _advance(work: WorkFolder, block: int, state: _State, product: FloatArray, step: FloatArray) -> _State:
+    length = step.astype(np.float32)
+    return _State(state.x + length * state.p, state.r - length * product, state.p)
+
+
+def _turn(work: WorkFolder, block: int, state: _State, turn: FloatArray) -> _State:
+    return _State(state.x, state.r, state.r + turn.astype(np.float32) * state.p)
+
+
+def _squared_error(work: WorkFolder, block: int, given: FloatArray, product: FloatArray) -> FloatArray:
+    difference = given - product
+    return _column_dots(difference, difference)
+
+
+def _energy(
+    work: WorkFolder, block: int, alpha: float, vectors: FloatArray, product: FloatArray, given: FloatArray
+) -> float:
+    """Twice the energy: (I - alpha S) y is known, so y - S y = y - (y - product) / alpha."""
+    change = vectors - (vectors - product) / np.float32(alpha)
+    disagreement = np.sum(vectors * change, dtype=np.float64)
+    fidelity = np.sum((vectors - given) ** 2, dtype=np.float64)
+    return float(disagreement + (1 / alpha - 1) * fidelity)
+
+
+def _scaled_energy(
+    work: WorkFolder,
+    block: int,
+    alpha: float,
+    factor: float,
+    solution: FloatArray,
+    product: FloatArray,
+    given: FloatArray,
+) -> float:
+    return _energy(work, block, alpha, solution * np.float32(factor), product * np.float32(factor), given)

@@ -1,0 +1,215 @@
+"""Tasks on a Dask cluster. Nothing of a run is lost with a worker: Dask computes its parts again."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from laplaceconfidence.blocks.block_cache import limit_cache
+from laplaceconfidence.blocks.executor import Task
+from laplaceconfidence.exceptions import InvalidInputError, MissingDependencyError
+from laplaceconfidence.validation import must_be
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+SHARE_OF_WORKER = 0.6  # of its memory limit; Dask begins to move data to disk at 0.6, to pause at 0.8
+SECONDS_TO_CONNECT = 10
+RETRIES = 3  # of a task whose worker died; Dask's own default
+
+
+class ClusterExecutor:
+    """Runs tasks on the workers of a Dask client; ``Executor`` describes the methods.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        A client that is connected.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are no workers, or one has another version of this package.
+    """
+
+    def __init__(self, client: Client) -> None:
+        _require_distributed()
+        if not hasattr(client, "scheduler_info") or not hasattr(client, "submit"):
+            rule = "a distributed.Client"
+            raise must_be("client", rule, type(client).__name__, "Client('tcp://host:8786') makes one.")
+        self._client = client
+        self._name = secrets.token_hex(4)
+        self._number = 0
+        workers = _workers(client)
+        if not workers:
+            raise InvalidInputError(
+                "The 'client' has no workers. Start some, such as 'dask worker ADDRESS' on every machine, or "
+                "wait for them with client.wait_for_workers(n)."
+            )
+        _check_versions(client)
+        self.threads_per_worker = max(int(worker["nthreads"]) for worker in workers)
+        self.n_workers = sum(int(worker["nthreads"]) for worker in workers)
+        limits = [int(worker["memory_limit"]) for worker in workers if worker.get("memory_limit")]
+        self.memory_per_worker = math.floor(SHARE_OF_WORKER * min(limits)) if limits else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(Exception):  # the cluster may be gone, and the run finished or failed for that reason
+            self._client.run(_release)
+
+    def prepare(self, cache: int) -> None:
+        """Set the size of the cache of every worker."""
+        self._client.run(limit_cache, cache)
+
+    def share(self, value: Any) -> Any:
+        """Send a value to every worker."""
+        return self._client.scatter(value, broadcast=True)
+
+    def submit(self, name: str, task: Task, *arguments: Any) -> Future:
+        """Run a task on a worker; the dashboard shows it under the name of its stage."""
+        self._number += 1
+        # Dask groups tasks by what is before the last part of the key.
+        key = f"{name.replace(' ', '_')}-{self._name}{self._number:08d}"
+        return self._client.submit(_run, task, *arguments, key=key, pure=False, retries=RETRIES)
+
+    def gather(self, results: Sequence[Future]) -> list[Any]:
+        """Bring results here."""
+        from distributed import KilledWorker
+
+        try:
+            found: list[Any] = self._client.gather(list(results))
+        except KilledWorker as error:
+            stage_name = str(error.task).rsplit("-", 1)[0]
+            raise InvalidInputError(
+                f"Workers died again and again while they computed {stage_name!r}, most often because they "
+                "ran out of memory. Allow the audit less than it had ('memory'), or give the workers more "
+                "('dask worker --memory-limit'); finished parts are kept."
+            ) from error
+        return found
+
+    def completed(self, results: Sequence[Future]) -> Iterator[Future]:
+        """Iterate over finished results."""
+        from distributed import as_completed
+
+        return iter(as_completed(list(results)))
+
+
+@contextmanager
+def connected(address: str, *, memory: int | None = None) -> Iterator[Client]:
+    """Connect to a cluster, or start workers on this machine, for the duration of a ``with`` block.
+
+    Parameters
+    ----------
+    address : str
+        Such as "tcp://host:8786", a scheduler file (.json), or "local:2", which starts two workers here.
+    memory : int or None, default=None
+        Memory of every worker that is started here, in bytes.
+
+    Yields
+    ------
+    distributed.Client
+
+    Raises
+    ------
+    InvalidInputError
+        If the scheduler cannot be reached.
+    """
+    _require_distributed()
+    from distributed import Client, LocalCluster
+
+    if address.startswith("local:"):
+        number = address.removeprefix("local:")
+        if not number.isdigit() or int(number) < 1:
+            raise must_be("cluster", "'local:N' with a number of workers of at least 1", address)
+        with (
+            LocalCluster(
+                n_workers=int(number),
+                threads_per_worker=1,
+                memory_limit="auto" if memory is None else math.ceil(memory / SHARE_OF_WORKER),
+                dashboard_address=None,
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            yield client
+        return
+    where = {"scheduler_file": address} if address.endswith(".json") else {"address": address}
+    if "scheduler_file" in where and not Path(address).is_file():
+        raise must_be("cluster", "an existing scheduler file", address)
+    try:
+        client = Client(**where, timeout=SECONDS_TO_CONNECT)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise InvalidInputError(
+            f"The scheduler {address!r} cannot be reached ({error}). Check the address and that it runs "
+            "('dask scheduler' starts one and prints its address), and that no firewall is in between; "
+            "'local:2' starts workers on this machine."
+        ) from error
+    with client:
+        yield client
+
+
+_blas_limit: Any = None  # of a worker, while tasks run on it
+
+
+def _run(task: Task, *arguments: Any) -> Any:
+    global _blas_limit
+    import faiss
+
+    if _blas_limit is None:  # finding the libraries takes longer than many tasks
+        from threadpoolctl import threadpool_limits
+
+        _blas_limit = threadpool_limits(limits=1)
+    faiss.omp_set_num_threads(1)  # counts for the calling thread only
+    return task(*arguments)
+
+
+def _release() -> None:
+    """Leave a worker as it was before this run."""
+    global _blas_limit
+    limit_cache(0)
+    if _blas_limit is not None:
+        _blas_limit.restore_original_limits()
+        _blas_limit = None
+
+
+def _workers(client: Client) -> list[dict[str, Any]]:
+    found: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    return list(found.values())
+
+
+def _check_versions(client: Client) -> None:
+    own = _own_version()
+    try:
+        theirs: dict[str, str] = client.run(_own_version)
+    except Exception as error:  # whatever the workers raise where the package is not installed
+        raise InvalidInputError(
+            f"The workers cannot import laplaceconfidence ({error}). Install version {own} on every machine: "
+            "pip install 'laplaceconfidence[cluster]'."
+        ) from error
+    for address, their_version in theirs.items():
+        if their_version != own:
+            raise InvalidInputError(
+                f"The worker {address} has laplaceconfidence {their_version}, but {own} runs here. Install "
+                "the same version on every machine."
+            )
+
+
+def _own_version() -> str:
+    return version("laplaceconfidence")
+
+
+def _require_distributed() -> None:
+    if find_spec("distributed") is None:
+        raise MissingDependencyError(
+            "A cluster needs Dask, which is not installed: pip install 'laplaceconfidence[cluster]'"
+        )

@@ -1,0 +1,268 @@
+"""The confidence of every label by the paper's estimator, over blocks of rows."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from laplaceconfidence.arrays import IntArray, row_blocks
+from laplaceconfidence.blocks.block_solve import SOLVE, BlockSystem, solve_chunk
+from laplaceconfidence.blocks.executor import Executor
+from laplaceconfidence.blocks.graph_blocks import GRAPH, build_graph
+from laplaceconfidence.blocks.lists import SHARDS, Shards, sort_into_shards, train_lists
+from laplaceconfidence.blocks.preparation import prepare
+from laplaceconfidence.blocks.read_out import ReadOut
+from laplaceconfidence.blocks.search import (
+    SearchSettings,
+    lists_for_recall,
+    measured_recall,
+    sample_recall,
+    search_blocks,
+)
+from laplaceconfidence.blocks.sources import FeatureSource
+from laplaceconfidence.blocks.work_folder import Facts, WorkFolder
+from laplaceconfidence.exceptions import LaplaceConfidenceWarning
+from laplaceconfidence.stages import stage
+
+READ_OUT = "confidence"
+SOLVED = "solved"  # what the solver reports, one part per chunk of classes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockSettings:
+    """Settings of the estimate, as those of ``LaplaceConfidence``, and the sizes of a plan.
+
+    Attributes
+    ----------
+    n_neighbors, alpha, n_components, search, target_recall, tol, max_iter, random_state :
+        As in ``LaplaceConfidence``; ``search`` is "exact" or "ivf".
+    rows_per_block : int
+        Samples per block.
+    classes_at_once : int
+        Classes that are solved for together.
+    """
+
+    n_neighbors: int = 50
+    alpha: float = 0.99
+    n_components: int | None = None
+    search: str = "ivf"
+    target_recall: float = 0.95
+    tol: float = 1e-3
+    max_iter: int = 30
+    random_state: int = 0
+    rows_per_block: int
+    classes_at_once: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockEstimate:
+    """A finished estimate; its parts are in the work folder.
+
+    Attributes
+    ----------
+    work : WorkFolder
+        Where the parts are.
+    shards : Shards
+        The blocks.
+    codes : ndarray of int32, shape (n,)
+        Codes of the given labels, by row.
+    n_classes : int
+        Number of classes.
+    recall : float
+        Share of the true neighbors that the search found, on a sample.
+    n_iter : int
+        Largest number of iterations of any class.
+    residual : float
+        Largest true relative residual of any class.
+    converged : bool
+        Whether every class converged.
+    energy : tuple of float
+        Laplacian energy of the given labels and of the solution.
+    last_chunk : int
+        Number of the last chunk of classes, whose read-out holds all of them.
+    """
+
+    work: WorkFolder
+    shards: Shards
+    codes: IntArray
+    n_classes: int
+    recall: float
+    n_iter: int
+    residual: float
+    converged: bool
+    energy: tuple[float, float]
+    last_chunk: int
+
+    def rows(self, block: int) -> IntArray:
+        """Return the rows of the data in a block.
+
+        Parameters
+        ----------
+        block : int
+            Number of the block.
+
+        Returns
+        -------
+        ndarray of int64, shape (m,)
+        """
+        return np.asarray(self.work.load(SHARDS, block, "rows"))
+
+    def read_out(self, block: int) -> ReadOut:
+        """Load what was read of a block.
+
+        Parameters
+        ----------
+        block : int
+            Number of the block.
+
+        Returns
+        -------
+        ReadOut
+        """
+        return load_read_out(self.work, self.last_chunk, block)
+
+
+def estimate(
+    executor: Executor,
+    work: WorkFolder,
+    source: FeatureSource,
+    codes: IntArray,
+    n_classes: int,
+    settings: BlockSettings,
+    *,
+    with_digests: bool = False,
+) -> BlockEstimate:
+    """Estimate the confidence of every label; parts that an earlier run finished are not computed again.
+
+    Parameters
+    ----------
+    executor : Executor
+        Where tasks run.
+    work : WorkFolder
+        Where parts are.
+    source : FeatureSource
+        The features.
+    codes : ndarray of int, shape (n,)
+        Codes of the given labels, -1 where there is none.
+    n_classes : int
+        Number of classes.
+    settings : BlockSettings
+        The settings.
+    with_digests : bool, default=False
+        Whether digests of the features are kept, as ids.
+
+    Returns
+    -------
+    BlockEstimate
+    """
+    seed, k = settings.random_state, settings.n_neighbors
+    prepared = prepare(
+        executor,
+        work,
+        source,
+        n_components=settings.n_components,
+        rows_per_batch=min(settings.rows_per_block, 65_536),
+        with_digests=with_digests,
+    )
+    lists = train_lists(executor, work, prepared, seed)
+    shards = sort_into_shards(executor, work, prepared, lists, settings.rows_per_block)
+    sample = sample_recall(executor, work, lists, shards, k, seed + 1)
+    n_lists = len(lists.centers)
+    if settings.search == "ivf":
+        n_lists = lists_for_recall(sample, settings.target_recall)
+    search_blocks(executor, work, lists, shards, SearchSettings(k, n_lists))
+    recall = measured_recall(work, shards, sample)
+    if recall < settings.target_recall - 0.02:
+        warnings.warn(
+            f"The search found {recall:.1%} of the neighbors of a sample, below the target of "
+            f"{settings.target_recall:.1%}. Reduce the features with 'n_components', or search with 'exact'.",
+            LaplaceConfidenceWarning,
+            stacklevel=2,
+        )
+    needs = build_graph(executor, work, shards)
+    degrees = [work.facts(GRAPH, block)["total_degree"] for block in range(shards.n_blocks)]
+    system = BlockSystem(executor, work, shards, needs, settings.alpha, float(np.sum(degrees)))
+    by_block = [codes[work.load(SHARDS, block, "rows")].astype(np.int32) for block in range(shards.n_blocks)]
+    reports = _solve_all(system, by_block, n_classes, settings)
+    residual = max(report["residual"] for report in reports)
+    converged = all(report["converged"] for report in reports)
+    if not converged:
+        warnings.warn(
+            f"The conjugate gradients stopped after max_iter={settings.max_iter} iterations at a relative "
+            f"residual of {residual:.2g}, above tol={settings.tol:g}. The ranking of the samples rarely "
+            "changes in further iterations; raise 'max_iter' for more precise confidences.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return BlockEstimate(
+        work=work,
+        shards=shards,
+        codes=codes,
+        n_classes=n_classes,
+        recall=recall,
+        n_iter=max(1, *(report["n_iter"] for report in reports)),
+        residual=residual,
+        converged=converged,
+        energy=(
+            sum(report["energy_given"] for report in reports),
+            sum(report["energy_solution"] for report in reports),
+        ),
+        last_chunk=len(reports) - 1,
+    )
+
+
+def load_read_out(work: WorkFolder, chunk: int, block: int) -> ReadOut:
+    """Load what was read of a block up to a chunk of classes.
+
+    Parameters
+    ----------
+    work : WorkFolder
+        Where the parts are.
+    chunk : int
+        Number of the chunk.
+    block : int
+        Number of the block.
+
+    Returns
+    -------
+    ReadOut
+    """
+    stage_name = f"{READ_OUT}-{chunk}"
+    return ReadOut(*(np.asarray(work.load(stage_name, block, name)) for name in ReadOut._fields))
+
+
+def _solve_all(
+    system: BlockSystem, codes: list[IntArray], n_classes: int, settings: BlockSettings
+) -> list[Facts]:
+    """Solve chunk by chunk; a chunk that an earlier run finished is not solved again."""
+    work, n_blocks = system.work, system.shards.n_blocks
+    chunks = list(row_blocks(n_classes, settings.classes_at_once))
+    with stage(SOLVE, total=n_classes) as advance:
+        for number, columns in enumerate(chunks):
+            if not work.is_done(SOLVED, number):
+                found = solve_chunk(system, codes, columns, tol=settings.tol, max_iter=settings.max_iter)
+                firsts = [(number, columns.start)] * n_blocks
+                system.executor.gather(system.each(_read_chunk, firsts, found.values, codes))
+                report = {
+                    "residual": float(found.residuals.max()),
+                    "n_iter": int(found.n_iterations.max()),
+                    "converged": bool(found.converged.all()),
+                    "energy_given": found.energy[0],
+                    "energy_solution": found.energy[1],
+                }
+                work.save(SOLVED, number, {}, report)
+                del found
+            work.remove(f"{READ_OUT}-{number - 1}")
+            advance(columns.stop - columns.start)
+    return [work.facts(SOLVED, number) for number in range(len(chunks))]
+
+
+def _read_chunk(work: WorkFolder, block: int, chunk: tuple[int, int], solution: Any, codes: IntArray) -> None:
+    number, first = chunk
+    before = load_read_out(work, number - 1, block) if number else ReadOut.empty(len(codes))
+    after = before.with_classes(solution, first, codes)
+    work.save(f"{READ_OUT}-{number}", block, after._asdict(), {})

@@ -1,0 +1,211 @@
+"""Where tasks over blocks run: in threads of this process, or on a Dask cluster (``cluster.py``).
+
+A task is a function of a module of this package with arguments that can be sent. Results of ``submit`` stay
+where they were computed and can be arguments of other tasks; ``gather`` brings small ones here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from laplaceconfidence.blocks.block_cache import limit_cache
+from laplaceconfidence.blocks.work_folder import Facts, WorkFolder
+from laplaceconfidence.stages import stage
+from laplaceconfidence.threads import limited_threads, thread_count
+
+Task = Callable[..., Any]
+
+
+class Executor(Protocol):
+    """Runs tasks.
+
+    Attributes
+    ----------
+    n_workers : int
+        How many tasks run at the same time.
+    threads_per_worker : int
+        How many of them run in one process.
+    memory_per_worker : int or None
+        Bytes that a process may use, where they are limited.
+    """
+
+    n_workers: int
+    threads_per_worker: int
+    memory_per_worker: int | None
+
+    def prepare(self, cache: int) -> None:
+        """Set how many bytes of blocks every process keeps between tasks.
+
+        Parameters
+        ----------
+        cache : int
+            Number of bytes.
+        """
+
+    def share(self, value: Any) -> Any:
+        """Send a value that many tasks use to every process, once.
+
+        Parameters
+        ----------
+        value : object
+            The value.
+
+        Returns
+        -------
+        object
+            An argument of tasks that stands for it.
+        """
+
+    def submit(self, name: str, task: Task, *arguments: Any) -> Any:
+        """Run a task when its arguments are there.
+
+        Parameters
+        ----------
+        name : str
+            Name of the stage.
+        task : callable
+            The task, which must not change its arguments.
+        *arguments : object
+            Its arguments; results of other tasks may be among them, or in lists.
+
+        Returns
+        -------
+        object
+            Stands for the result.
+        """
+
+    def gather(self, results: Sequence[Any]) -> list[Any]:
+        """Wait for results.
+
+        Parameters
+        ----------
+        results : sequence of object
+            What ``submit`` returned.
+
+        Returns
+        -------
+        list of object
+        """
+
+    def completed(self, results: Sequence[Any]) -> Any:
+        """Iterate over results in the order in which they are finished.
+
+        Parameters
+        ----------
+        results : sequence of object
+            What ``submit`` returned.
+
+        Returns
+        -------
+        iterator
+        """
+
+
+class LocalExecutor:
+    """Runs tasks in threads of this process, each with one thread of faiss and BLAS.
+
+    Parameters
+    ----------
+    n_jobs : int or None, default=None
+        Number of threads; ``None`` and -1 use all cores.
+    """
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n_workers = self.threads_per_worker = thread_count(n_jobs)
+        self.memory_per_worker: int | None = None
+        self._pool = ThreadPoolExecutor(self.n_workers, initializer=_one_faiss_thread)
+        self._limits = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._limits.enter_context(limited_threads(1))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        limit_cache(0)  # forget the blocks of this run
+        self._limits.close()
+
+    def prepare(self, cache: int) -> None:
+        """Set the size of the cache, as ``Executor`` says."""
+        limit_cache(cache)
+
+    def share(self, value: Any) -> Any:
+        """Return the value itself: all tasks run in this process."""
+        return value
+
+    def submit(self, name: str, task: Task, *arguments: Any) -> Future[Any]:
+        """Run a task in a thread, as ``Executor`` says."""
+        # Tasks start in the order in which they were submitted, and a task only waits for earlier ones.
+        return self._pool.submit(_run, task, arguments)
+
+    def gather(self, results: Sequence[Future[Any]]) -> list[Any]:
+        """Wait for results, as ``Executor`` says."""
+        return [result.result() for result in results]
+
+    def completed(self, results: Sequence[Future[Any]]) -> Any:
+        """Iterate over finished results, as ``Executor`` says."""
+        return as_completed(results)
+
+
+def run_parts(
+    executor: Executor, work: WorkFolder, name: str, task: Task, parts: Sequence[tuple[Any, ...]]
+) -> list[Facts]:
+    """Run a stage: one task per part that is not finished yet, with progress.
+
+    Parameters
+    ----------
+    executor : Executor
+        Where the tasks run.
+    work : WorkFolder
+        Where the parts are.
+    name : str
+        Name of the stage.
+    task : callable
+        Called with the folder, the number of the part and the arguments of the part; it saves the part and
+        returns its facts.
+    parts : sequence of tuple
+        The arguments of every part.
+
+    Returns
+    -------
+    list of dict
+        The facts of all parts, in order.
+    """
+    missing = [part for part in range(len(parts)) if not work.is_done(name, part)]
+    with stage(name, total=len(parts)) as advance:
+        if len(missing) < len(parts):
+            advance(len(parts) - len(missing))
+        results = [executor.submit(name, task, work, part, *parts[part]) for part in missing]
+        try:
+            for finished in executor.completed(results):
+                executor.gather([finished])  # raises at once where a part failed
+                advance(1)
+        except BaseException:
+            for result in results:
+                result.cancel()
+            raise
+    return [work.facts(name, part) for part in range(len(parts))]
+
+
+def _run(task: Task, arguments: tuple[Any, ...]) -> Any:
+    return task(*(_value(argument) for argument in arguments))
+
+
+def _value(argument: Any) -> Any:
+    if isinstance(argument, Future):
+        return argument.result()
+    if isinstance(argument, list):
+        return [_value(one) for one in argument]
+    return argument
+
+
+def _one_faiss_thread() -> None:
+    import faiss
+
+    faiss.omp_set_num_threads(1)  # counts for the calling thread only

@@ -1,0 +1,144 @@
+"""The symmetric graph in blocks of rows: A = max(W, W^T), where W contains the similarities of neighbors.
+
+Every block writes its entries of W sorted by column; a block of A is made of its own rows of W and of the
+entries of all blocks whose column lies in it. Columns of a block are numbered by the distinct positions that
+occur in it, so that a product gathers only what it needs from other blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.blocks.block_cache import cached
+from laplaceconfidence.blocks.executor import Executor, run_parts
+from laplaceconfidence.blocks.lists import Shards
+from laplaceconfidence.blocks.search import NEIGHBORS
+from laplaceconfidence.blocks.work_folder import Facts, WorkFolder
+
+EDGES, GRAPH = "edges", "affinity"  # stages
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBlock:
+    """Rows of the symmetric graph.
+
+    Attributes
+    ----------
+    matrix : scipy.sparse.csr_array of shape (m, n_columns)
+        The rows of A, in the columns that occur.
+    columns : ndarray of int64, shape (n_columns,)
+        Positions of the columns, sorted.
+    degree : ndarray of float64, shape (m,)
+        Degrees of the rows; 1 where a row is empty.
+    """
+
+    matrix: sparse.csr_array
+    columns: IntArray
+    degree: FloatArray
+
+
+def build_graph(executor: Executor, work: WorkFolder, shards: Shards) -> list[list[int]]:
+    """Write the blocks of the graph.
+
+    Parameters
+    ----------
+    executor : Executor
+        Where tasks run.
+    work : WorkFolder
+        Where the parts are.
+    shards : Shards
+        The blocks.
+
+    Returns
+    -------
+    list of list of int
+        For every block, the blocks in which its columns lie.
+    """
+    if not all(work.is_done(GRAPH, block) for block in range(shards.n_blocks)):
+        run_parts(executor, work, EDGES, _sort_edges, [(shards,)] * shards.n_blocks)
+    facts = run_parts(executor, work, GRAPH, _build_block, [(shards,)] * shards.n_blocks)
+    work.remove(EDGES)
+    return [fact["needs"] for fact in facts]
+
+
+def load_graph(work: WorkFolder, block: int) -> GraphBlock:
+    """Load a block of the graph; a process keeps blocks in memory as far as its limit allows.
+
+    Parameters
+    ----------
+    work : WorkFolder
+        Where the parts are.
+    block : int
+        Number of the block.
+
+    Returns
+    -------
+    GraphBlock
+    """
+    found: GraphBlock = cached((GRAPH, str(work.path), block), _load, work, block)
+    return found
+
+
+def _load(work: WorkFolder, block: int) -> tuple[GraphBlock, int]:
+    names = ("data", "indices", "indptr", "columns", "degree")
+    data, indices, indptr, columns, degree = (work.load(GRAPH, block, name, mapped=False) for name in names)
+    matrix = sparse.csr_array((data, indices, indptr), shape=(len(degree), len(columns)))
+    n_bytes = sum(array.nbytes for array in (data, indices, indptr, columns, degree))
+    return GraphBlock(matrix, columns, degree), n_bytes
+
+
+def _sort_edges(work: WorkFolder, block: int, shards: Shards) -> Facts:
+    """The entries of W of a block, sorted by column."""
+    positions = work.load(NEIGHBORS, block, "positions")
+    similarities = work.load(NEIGHBORS, block, "similarities")
+    rows, places = np.nonzero((positions >= 0) & (similarities > 0))
+    columns = positions[rows, places]
+    order = np.argsort(columns, kind="stable")
+    columns = columns[order]
+    arrays = {
+        "columns": columns,
+        "rows": rows[order] + shards.starts[block],
+        "similarities": similarities[rows, places][order],
+        "ends": np.searchsorted(columns, shards.starts),
+    }
+    return work.save(EDGES, block, arrays, {})
+
+
+def _build_block(work: WorkFolder, block: int, shards: Shards) -> Facts:
+    start, stop = int(shards.starts[block]), int(shards.starts[block + 1])
+    m = stop - start
+    columns = np.asarray(work.load(EDGES, block, "columns"))
+    rows = np.asarray(work.load(EDGES, block, "rows")) - start
+    weights = np.asarray(work.load(EDGES, block, "similarities"))
+    from_others = []
+    for other in range(shards.n_blocks):
+        first, last = work.load(EDGES, other, "ends")[block : block + 2]
+        from_others.append(
+            [
+                np.asarray(work.load(EDGES, other, name)[first:last])
+                for name in ("columns", "rows", "similarities")
+            ]
+        )
+    into, came_from, their_weights = (np.concatenate(parts) for parts in zip(*from_others, strict=True))
+    distinct, numbers = np.unique(np.concatenate([columns, came_from]), return_inverse=True)
+    shape = (m, len(distinct))
+    own = sparse.csr_array((weights, (rows, numbers[: len(columns)])), shape=shape)
+    transposed = sparse.csr_array((their_weights, (into - start, numbers[len(columns) :])), shape=shape)
+    matrix = own.maximum(transposed).tocsr()
+    matrix.sort_indices()
+    degree = np.asarray(matrix.sum(axis=1, dtype=np.float64)).ravel()
+    isolated = degree <= 0
+    degree[isolated] = 1.0
+    arrays = {
+        "data": matrix.data.astype(np.float32),
+        "indices": matrix.indices.astype(np.int32),
+        "indptr": matrix.indptr.astype(np.int64 if matrix.nnz >= 2**31 else np.int32),
+        "columns": distinct.astype(np.int64),
+        "degree": degree,
+    }
+    needs = np.unique(shards.blocks_of(distinct)).tolist() if len(distinct) else []
+    return work.save(GRAPH, block, arrays, {"needs": needs, "total_degree": float(degree.sum())})

@@ -1,0 +1,333 @@
+"""How large blocks may be within a memory budget, and what a run will take: the plan that is stated first.
+
+With n samples of d features (d' after PCA), k neighbors, c classes at once and T threads or workers, a
+process needs at most about
+
+    base + T * rows * per_row + 24 * n * c + 40 * n + cache
+
+bytes: ``per_row`` is what the largest stage keeps per row of a block, 24 n c are six vectors of the solver,
+and 40 n are labels, scores and ranks. On a cluster the vectors are spread over the workers; those of the
+blocks that a worker needs are copied to it, in the worst case all of them (4 n c).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from laplaceconfidence.blocks.lists import WIDE
+from laplaceconfidence.blocks.search import CANDIDATES_PER_NEIGHBOR
+from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.memory import available_memory
+from laplaceconfidence.validation import must_be
+from laplaceconfidence.wording import counted, duration
+
+SHARE_OF_FREE = 0.5  # of the memory that is free, where no budget is given
+BASE_BYTES = 300 * 10**6  # the interpreter with its libraries, measured
+CLASSES_AT_ONCE = 32
+MOST_ROWS, FEWEST_ROWS = 262_144, 1_024
+MOST_BLOCKS = 2_000  # every block reads from every other one, so more would take long to organize
+CACHED_BLOCKS = 2
+
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+
+# Seconds of one core, from benchmarks/out_of_core.py: per sample; per feature, for reading and sorting; per
+# comparison and feature, for the search; per neighbor, for graph and results; per neighbor and class, for the
+# solution.
+_PER_SAMPLE, _PER_FEATURE, _PER_COMPARISON = 2e-5, 6e-8, 6.5e-11
+_PER_NEIGHBOR, _PER_EDGE = 1e-6, 5e-8
+_COMPARED = 4_000  # samples per query among 50,000
+
+# Of the noise-aware fit on a sample, and of its predictions: bytes and seconds, measured.
+_FIT_PER_CLASS, _FIT_PER_FEATURE, _FIT_PER_SAMPLE = 150, 24, 9_500
+_FIT_SECONDS, _PREDICTION_SECONDS, _SECONDS_PER_PREDICTION = 4e-5, 5e-11, 6e-5
+MOST_BATCH = 16_384  # rows for which posteriors are computed at a time
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """Sizes of blocks, and what the run is expected to take.
+
+    Attributes
+    ----------
+    memory : int
+        The budget in bytes, of this process or of one worker.
+    rows_per_block : int
+        Samples per block.
+    n_blocks : int
+        Number of blocks.
+    classes_at_once : int
+        Classes that are solved for together.
+    cache : int
+        Bytes of blocks that a process keeps between tasks.
+    peak : int
+        Expected peak of memory in bytes.
+    disk : int
+        Expected use of the disk in bytes.
+    seconds : float
+        Expected time.
+    """
+
+    memory: int
+    rows_per_block: int
+    n_blocks: int
+    classes_at_once: int
+    cache: int
+    peak: int
+    disk: int
+    seconds: float
+
+    @property
+    def statement(self) -> str:
+        """str: the plan in one sentence."""
+        return (
+            f"Plan: {counted(self.n_blocks, 'block')} of about {self.rows_per_block:,} rows, "
+            f"{counted(self.classes_at_once, 'class', 'classes')} at once; up to {_size(self.peak)} of "
+            f"memory (allowed: {_size(self.memory)}), {_size(self.disk)} of disk, about "
+            f"{duration(max(1.0, self.seconds))}."
+        )
+
+
+def parse_memory(text: Any, parameter: str = "memory") -> int:
+    """Convert an amount of memory to bytes.
+
+    Parameters
+    ----------
+    text : str or int
+        Such as "8GB", "500 MiB", or a number of bytes.
+    parameter : str, default="memory"
+        Name of the parameter in messages.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from laplaceconfidence.blocks.plan import parse_memory
+    >>> parse_memory("1.5GB")
+    1500000000
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(text))
+    if isinstance(text, bool) or found is None or found[2].lower() not in _UNITS or float(found[1]) <= 0:
+        raise must_be(parameter, "an amount of memory such as '8GB'", text)
+    return int(float(found[1]) * _UNITS[found[2].lower()])
+
+
+def default_memory() -> int:
+    """Return the budget where none is given: a share of the memory that is free.
+
+    Returns
+    -------
+    int
+    """
+    free = available_memory()
+    return int(SHARE_OF_FREE * (8 * 10**9 if free is None else free))
+
+
+def make_plan(
+    n: int,
+    n_read: int,
+    n_features: int,
+    n_classes: int,
+    n_neighbors: int,
+    *,
+    memory: int,
+    n_threads: int = 1,
+    n_processes: int = 1,
+    exact: bool = False,
+) -> BlockPlan:
+    """Choose the sizes of blocks.
+
+    Parameters
+    ----------
+    n : int
+        Number of samples.
+    n_read : int
+        Number of features that are read.
+    n_features : int
+        Number of features that are searched.
+    n_classes : int
+        Number of classes.
+    n_neighbors : int
+        Neighbors per sample.
+    memory : int
+        Bytes that this process, or one worker, may use.
+    n_threads : int, default=1
+        Tasks that run in one process at the same time.
+    n_processes : int, default=1
+        Number of processes.
+    exact : bool, default=False
+        Whether every query is compared with every sample.
+
+    Returns
+    -------
+    BlockPlan
+
+    Raises
+    ------
+    InvalidInputError
+        If the memory does not suffice for the smallest blocks; the message has the smallest that does.
+    """
+    per_row = _bytes_per_row(n_read, n_features, n_neighbors)
+    in_cache = 4 * min(n_features, WIDE) + 8 + 13 * n_neighbors
+    fewest = min(n, max(FEWEST_ROWS, math.ceil(n / MOST_BLOCKS)))
+
+    def peak(rows: int, classes: int) -> int:
+        own = BASE_BYTES + n_threads * rows * per_row + CACHED_BLOCKS * rows * in_cache
+        return own + 24 * n * classes + 40 * n
+
+    smallest = peak(fewest, 1)
+    if smallest > memory:
+        raise InvalidInputError(
+            f"The 'memory' parameter must be at least {_size(smallest, up=True)} for {n:,} samples of "
+            f"{n_features:,} features and {n_neighbors} neighbors with {counted(n_threads, 'thread')}. Got "
+            f"{_size(memory)} instead. Allow more, use fewer threads ('n_jobs'), neighbors or features "
+            "('n_components'), or share the work with a cluster ('client')."
+        )
+    classes = min(n_classes, CLASSES_AT_ONCE)
+    while classes > 1 and 24 * n * classes > (memory - BASE_BYTES) // 2:
+        classes = math.ceil(classes / 2)
+    while classes > 1 and peak(fewest, classes) > memory:
+        classes = math.ceil(classes / 2)
+    free = memory - peak(0, classes)
+    rows = min(MOST_ROWS, free // (n_threads * per_row + CACHED_BLOCKS * in_cache))
+    # At least two blocks per task that can run at the same time, so that none waits for the last one.
+    rows = max(fewest, min(rows, math.ceil(n / (2 * n_threads * n_processes))))
+    n_blocks = max(1, round(n / rows))
+    used = peak(rows, classes)
+    cache = CACHED_BLOCKS * rows * in_cache + max(0, memory - used) // 2
+    compared = n if exact else min(n, _COMPARED * (n / 50_000) ** 0.4)
+    seconds = n * (
+        _PER_SAMPLE
+        + _PER_FEATURE * (n_read + n_features)
+        + _PER_NEIGHBOR * n_neighbors
+        + _PER_COMPARISON * min(n_features, WIDE) * compared
+        + _PER_EDGE * n_neighbors * n_classes
+    )
+    disk = n * (
+        8 * n_features + (4 * WIDE if n_features > WIDE else 0) + 12 * n_neighbors + 36 * n_neighbors + 300
+    )
+    return BlockPlan(
+        memory=memory,
+        rows_per_block=rows,
+        n_blocks=n_blocks,
+        classes_at_once=classes,
+        cache=int(cache),
+        peak=int(used),
+        disk=int(disk),
+        seconds=seconds / (n_threads * n_processes),
+    )
+
+
+def plan_for_sample(
+    n: int,
+    n_features: int,
+    n_classes: int,
+    sample_size: int,
+    *,
+    memory: int,
+    n_threads: int = 1,
+    n_processes: int = 1,
+    n_blocks: int = 1,
+) -> BlockPlan:
+    """Plan a fit on a sample, which is applied to all rows in batches.
+
+    Parameters
+    ----------
+    n : int
+        Number of samples.
+    n_features : int
+        Number of features.
+    n_classes : int
+        Number of classes.
+    sample_size : int
+        Number of samples of the fit.
+    memory : int
+        Bytes that this process, or one worker, may use.
+    n_threads : int, default=1
+        Tasks that run in one process at the same time.
+    n_processes : int, default=1
+        Number of processes.
+    n_blocks : int, default=1
+        Number of pieces that the data is read in.
+
+    Returns
+    -------
+    BlockPlan
+
+    Raises
+    ------
+    InvalidInputError
+        If the memory does not suffice.
+    """
+    fit = sample_size * (_FIT_PER_CLASS * n_classes + _FIT_PER_FEATURE * n_features + _FIT_PER_SAMPLE)
+    fixed = BASE_BYTES + fit + 40 * n
+    per_row = n_threads * (24 * n_features + 48 * n_classes + 400)
+    smallest = fixed + FEWEST_ROWS * per_row
+    if smallest > memory:
+        raise InvalidInputError(
+            f"The 'memory' parameter must be at least {_size(smallest, up=True)} for {n:,} samples of "
+            f"{n_features:,} features and {n_classes:,} classes. Got {_size(memory)} instead. Allow more, or "
+            "use fewer threads ('n_jobs')."
+        )
+    rows = min(MOST_BATCH, (memory - fixed) // per_row)
+    seconds = sample_size * n_classes * _FIT_SECONDS
+    seconds += n * (_SECONDS_PER_PREDICTION + sample_size * n_features * _PREDICTION_SECONDS)
+    return BlockPlan(
+        memory=memory,
+        rows_per_block=rows,
+        n_blocks=n_blocks,
+        classes_at_once=n_classes,
+        cache=0,
+        peak=int(fixed + rows * per_row),
+        disk=n * 400,
+        seconds=seconds / (n_threads * n_processes),
+    )
+
+
+def check_disk(folder: Path, plan: BlockPlan, there: int = 0) -> None:
+    """Raise if there is too little space for the parts of a run.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they are written.
+    plan : BlockPlan
+        The plan.
+    there : int, default=0
+        Bytes that an earlier run has written there.
+
+    Raises
+    ------
+    InvalidInputError
+        If the disk has too little space.
+    """
+    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    free = shutil.disk_usage(existing).free
+    if plan.disk - there > free:
+        raise InvalidInputError(
+            f"The work folder {folder} needs about {_size(plan.disk - there)} of disk, but {_size(free)} are "
+            "free there. Free some space, choose a folder on another disk ('work'), or reduce the features "
+            "('n_components')."
+        )
+
+
+def _bytes_per_row(n_read: int, n_features: int, k: int) -> int:
+    """What the largest stage keeps per row of a block."""
+    reading = 16 * n_read + 8 * n_features
+    candidates = CANDIDATES_PER_NEIGHBOR * k + 1 if n_features > WIDE else k + 1
+    searching = 4 * n_features + 8 * min(n_features, WIDE) + 48 * candidates + 512
+    building = 150 * k
+    return max(reading, searching, building)
+
+
+def _size(n_bytes: int, *, up: bool = False) -> str:
+    if n_bytes < 10**9:
+        return f"{math.ceil(n_bytes / 10**6) if up else round(n_bytes / 10**6):,} MB"
+    return f"{math.ceil(n_bytes / 10**8) / 10 if up else n_bytes / 10**9:,.1f} GB"

@@ -1,0 +1,169 @@
+"""What an audit shows about every sample, in parts that follow the order of the data.
+
+Every block sorts its results by the row of the data; a part of the results reads its slice from all blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
+from laplaceconfidence.blocks.estimate import BlockEstimate, load_read_out
+from laplaceconfidence.blocks.executor import Executor, run_parts
+from laplaceconfidence.blocks.graph_blocks import GRAPH, GraphBlock, load_graph
+from laplaceconfidence.blocks.lists import SHARDS
+from laplaceconfidence.blocks.read_out import TOP_CLASSES
+from laplaceconfidence.blocks.work_folder import Facts, WorkFolder
+
+NODES, RESULTS = "nodes", "results"  # stages
+
+TOP_NEIGHBORS = 10
+_ROWS_AT_ONCE = 4_096
+COLUMNS = (
+    *("scores", "predicted", "predicted_probability", "alternative", "alternative_probability"),
+    *("top_classes", "top_probabilities", "neighbors", "similarities", "weights", "n_neighbors"),
+)
+
+
+def write_results(executor: Executor, estimate: BlockEstimate) -> None:
+    """Write the results of all blocks, sorted by row.
+
+    Parameters
+    ----------
+    executor : Executor
+        Where tasks run.
+    estimate : BlockEstimate
+        The finished estimate.
+    """
+    work, shards = estimate.work, estimate.shards
+    n_blocks = shards.n_blocks
+    if not work.is_done(NODES, 0):
+        n = int(shards.starts[-1])
+        with (
+            work.writing_array(NODES, 0, "rows", (n,), np.int64) as rows,
+            work.writing_array(NODES, 0, "degree", (n,), np.float64) as degree,
+        ):
+            for block in range(n_blocks):
+                own = slice(shards.starts[block], shards.starts[block + 1])
+                rows[own] = work.load(SHARDS, block, "rows")
+                degree[own] = work.load(GRAPH, block, "degree")
+        work.save(NODES, 0, {}, {}, written=("rows", "degree"))
+    arguments = [
+        (estimate.last_chunk, estimate.codes[work.load(SHARDS, block, "rows")]) for block in range(n_blocks)
+    ]
+    run_parts(executor, work, RESULTS, _results_of_block, arguments)
+
+
+def scores_by_row(work: WorkFolder, n_parts: int, n: int) -> tuple[FloatArray, NDArray[Any]]:
+    """Gather the scores and the most probable classes of all samples.
+
+    Parameters
+    ----------
+    work : WorkFolder
+        Where the parts are.
+    n_parts : int
+        Number of parts of the results.
+    n : int
+        Number of samples.
+
+    Returns
+    -------
+    scores : ndarray of float64, shape (n,)
+        Probability that the given label is right, NaN where there is none.
+    predicted : ndarray of int32, shape (n,)
+        Codes of the most probable classes.
+    """
+    scores = np.empty(n)
+    predicted = np.empty(n, dtype=np.int32)
+    for part in range(n_parts):
+        rows = work.load(RESULTS, part, "rows")
+        scores[rows] = work.load(RESULTS, part, "scores")
+        predicted[rows] = work.load(RESULTS, part, "predicted")
+    return scores, predicted
+
+
+def results_of_rows(work: WorkFolder, n_parts: int, start: int, stop: int) -> Mapping[str, NDArray[Any]]:
+    """Read the results of consecutive rows of the data.
+
+    Parameters
+    ----------
+    work : WorkFolder
+        Where the parts are.
+    n_parts : int
+        Number of parts of the results.
+    start, stop : int
+        The rows.
+
+    Returns
+    -------
+    mapping of str to ndarray
+        ``COLUMNS``, one row per sample; those about neighbors only where the estimator used some. Neighbors
+        are rows of the data, the largest weight first, -1 where there are fewer than ``TOP_NEIGHBORS``.
+    """
+    found: dict[str, NDArray[Any]] = {}
+    for block in range(n_parts):
+        rows = work.load(RESULTS, block, "rows")
+        some = slice(*np.searchsorted(rows, (start, stop)))
+        if some.start == some.stop:
+            continue
+        for name in (name for name in COLUMNS if work.has_array(RESULTS, block, name)):
+            part = work.load(RESULTS, block, name)[some]
+            if name not in found:
+                found[name] = np.empty((stop - start, *part.shape[1:]), dtype=part.dtype)
+            found[name][rows[some] - start] = part
+    return found
+
+
+def _results_of_block(work: WorkFolder, block: int, chunk: int, codes: IntArray) -> Facts:
+    read = load_read_out(work, chunk, block)
+    given = codes.astype(np.int64)
+    predicted, predicted_probability = read.predicted(given)
+    alternative, alternative_probability = read.alternatives(given)
+    arrays: dict[str, NDArray[Any]] = {
+        "scores": read.confidence,
+        "predicted": predicted.astype(np.int32),
+        "predicted_probability": predicted_probability,
+        "alternative": alternative.astype(np.int32),
+        "alternative_probability": alternative_probability,
+        "top_classes": read.codes[:, :TOP_CLASSES],
+        "top_probabilities": read.probabilities(read.values[:, :TOP_CLASSES]).astype(np.float32),
+        **_heaviest_neighbors(work, load_graph(work, block)),
+    }
+    rows = np.asarray(work.load(SHARDS, block, "rows"))
+    order = np.argsort(rows)
+    sorted_arrays = {name: array[order] for name, array in arrays.items()}
+    return work.save(RESULTS, block, {"rows": rows[order], **sorted_arrays}, {})
+
+
+def _heaviest_neighbors(work: WorkFolder, graph: GraphBlock) -> dict[str, NDArray[Any]]:
+    """The neighbors of largest weight in the normalized graph, and their shares of all weights."""
+    m = len(graph.degree)
+    degree = work.load(NODES, 0, "degree")[graph.columns]
+    rows_of_data = work.load(NODES, 0, "rows")[graph.columns]
+    scale = 1 / np.sqrt(degree)
+    neighbors = np.full((m, TOP_NEIGHBORS), -1, dtype=np.int64)
+    similarities = np.zeros((m, TOP_NEIGHBORS), dtype=np.float32)
+    weights = np.zeros((m, TOP_NEIGHBORS), dtype=np.float32)
+    indptr, indices, data = graph.matrix.indptr, graph.matrix.indices, graph.matrix.data
+    counts = np.diff(indptr)
+    for some in row_blocks(m, _ROWS_AT_ONCE):
+        span = slice(indptr[some.start], indptr[some.stop])
+        own = np.repeat(np.arange(some.stop - some.start), counts[some])
+        named, weight = rows_of_data[indices[span]], data[span] * scale[indices[span]]
+        order = np.lexsort((named, -weight, own))
+        place = np.arange(len(own)) - np.repeat(indptr[some] - indptr[some.start], counts[some])
+        kept = place < TOP_NEIGHBORS
+        best, at = order[kept], (own[kept] + some.start, place[kept])  # ``own`` is sorted as it is
+        totals = np.bincount(own, weights=weight, minlength=some.stop - some.start)
+        neighbors[at], similarities[at] = named[best], data[span][best]
+        weights[at] = weight[best] / np.maximum(totals[own[kept]], np.finfo(np.float64).tiny)
+    return {
+        "neighbors": neighbors,
+        "similarities": similarities,
+        "weights": weights,
+        "n_neighbors": counts.astype(np.int32),
+    }

@@ -1,0 +1,61 @@
+"""Plans: what fits into a budget, and what is refused."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from laplaceconfidence.blocks.plan import BlockPlan, check_disk, make_plan, parse_memory
+from laplaceconfidence.exceptions import InvalidInputError
+
+
+def plan(n: int = 1_000_000, memory: str = "2GB", **changes: Any) -> BlockPlan:
+    sizes = {"n_read": 128, "n_features": 128, "n_classes": 10, "n_neighbors": 20} | changes
+    return make_plan(n, memory=parse_memory(memory), **sizes)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("8GB", 8 * 10**9), ("512 MiB", 2**29), ("1.5gb", 1_500_000_000), (1000, 1000)]
+)
+def test_amounts_of_memory(text: Any, expected: int) -> None:
+    assert parse_memory(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "much", "-1GB", "8 GBit", True, "0GB"])
+def test_what_is_no_amount_of_memory(text: Any) -> None:
+    with pytest.raises(InvalidInputError, match="'8GB'"):
+        parse_memory(text)
+
+
+@pytest.mark.parametrize("n", [1_000, 100_000, 1_000_000, 20_000_000])
+@pytest.mark.parametrize("memory", ["2GB", "8GB", "64GB"])
+def test_a_plan_stays_within_its_budget(n: int, memory: str) -> None:
+    found = plan(n, memory, n_classes=1_000, n_threads=2)
+    assert found.peak <= found.memory
+    assert found.rows_per_block * (found.n_blocks + 0.5) >= n
+    assert 1 <= found.classes_at_once <= 32
+
+
+def test_more_memory_gives_larger_blocks() -> None:
+    assert plan(memory="1GB").rows_per_block < plan(memory="2GB").rows_per_block
+
+
+def test_the_smallest_budget_that_works_is_named_and_works() -> None:
+    with pytest.raises(InvalidInputError, match="at least") as refused:
+        plan(memory="310MB")
+    smallest = re.search(r"at least ([\d,.]+ [MG]B)", str(refused.value))
+    assert smallest is not None
+    plan(memory=smallest[1].replace(",", ""))
+
+
+def test_too_little_disk_is_noticed_before(tmp_path: Path) -> None:
+    check_disk(tmp_path / "work", plan())
+    with pytest.raises(InvalidInputError, match=r"needs about .* of disk, but .* free"):
+        check_disk(tmp_path / "work", plan(10**12 // 200, memory="9999GB"))
+
+
+def test_the_plan_is_stated() -> None:
+    text = plan().statement
+    assert re.match(r"Plan: \d+ blocks of about [\d,]+ rows, 10 classes at once; up to .* of memory", text)
+    assert "of disk, about" in text
