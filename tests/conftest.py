@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# The same examples in every run; HYPOTHESIS_PROFILE=random searches for new ones.
-settings.register_profile("repeatable", derandomize=True)
-settings.register_profile("random", max_examples=2_000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
-
 # Two workers fill two cores. BLAS threads on top would wait for each other inside tiny matrices: on a
 # busy machine small fits took many times as long. Set before numpy loads; subprocesses inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from audited_runs import MakeRun, make_audit
+
+# The same examples in every run; HYPOTHESIS_PROFILE=random searches for new ones.
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("random", max_examples=2_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 @pytest.fixture(scope="session", autouse=True)
