@@ -117,7 +117,8 @@ def training() -> str:
     """The section about training, as far as it was measured."""
     photographs_setting = (
         "The preset `image-folder-small` against cross-entropy with the same network, weak views, label "
-        "smoothing, schedule and 24 passes. Every run had one core; two take about half the time."
+        "smoothing, schedule and number of passes, one per round; the preset has 40 rounds now, figures "
+        "with 24 are older. Every run had one core of a shared machine; two take about half the time."
     )
     sections = {
         "training_digits": (

@@ -30,10 +30,14 @@ NAMES = {
     "co_teaching": f"{TITLES['co_teaching']} (given the noise rate)",
 }
 
+OPTIONAL = {"refined_right": ("refined labels right", 100), "rounds": ("rounds", 1)}
+"""Measurements that only some tables have, with their titles and scales."""
+
 
 def accuracies(title: str, about: str, result: dict[str, Any]) -> str:
     """Mean and standard deviation over the seeds of the last rounds; with the best and the chosen round."""
     rows = result["rows"]
+    optional = {name: about for name, about in OPTIONAL.items() if any(name in row for row in rows)}
     parts = [f"### {title}\n\n{about}\n"]
     for cell in dict.fromkeys((row["noise"], row["rate"]) for row in rows):
         of_cell = [row for row in rows if (row["noise"], row["rate"]) == cell]
@@ -46,14 +50,28 @@ def accuracies(title: str, about: str, result: dict[str, Any]) -> str:
                 marked(last[name], max(last.values()), 1) + _spread(group),
                 f"{100 * statistics.mean(run['chosen'] for run in group):.1f}",
                 f"{100 * statistics.mean(run['best'] for run in group):.1f}",
+                *(_mean(group, name, scale) for name, (_, scale) in optional.items()),
                 str(len(group)),
                 f"{statistics.mean(run['seconds'] for run in group):.0f}",
             ]
             for name, group in runs.items()
         ]
-        head = ["", "last 10 rounds", "chosen round", "best round (comparison only)", "seeds", "seconds"]
+        head = [
+            "",
+            "last 10 rounds",
+            "chosen round",
+            "best round (comparison only)",
+            *(title for title, _ in optional.values()),
+            "seeds",
+            "seconds",
+        ]
         parts.append(f"{cell[0]} noise, {cell[1]:.0%}:\n\n" + table(head, body))
     return "\n".join([*parts, measured_on(result, "torch")])
+
+
+def _mean(runs: list[dict[str, Any]], name: str, scale: int) -> str:
+    known = [scale * run[name] for run in runs if name in run]
+    return f"{statistics.mean(known):.{1 if scale > 1 else 0}f}" if known else ""
 
 
 def _spread(runs: list[dict[str, Any]]) -> str:

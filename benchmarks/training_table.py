@@ -46,6 +46,7 @@ class TrainingTable:
             "best": run.summary_["test_accuracy_best_round_for_comparison_only"],
             "chosen": run.summary_["test_accuracy_of_chosen_round"],
             "refined_right": float((run.refined_labels_ == train.labels_as_written()).mean()),
+            "rounds": run.summary_["rounds"],
             "held_out": statistics.mean(record["validation_accuracy"] for record in run.history_[-10:]),
             "seconds": time.perf_counter() - start,
         }
