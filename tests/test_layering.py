@@ -22,6 +22,7 @@ FOUNDATION = {
     "notebook_html",
     "run_files",
     "wording",
+    "own_code",
 }
 RECORDING = FOUNDATION | {
     "data",
@@ -47,6 +48,7 @@ MAY_IMPORT = {
     "threads": {"exceptions"},
     "folder_lock": {"exceptions"},
     "validation": {"arrays", "exceptions"},
+    "own_code": {"validation"},
     "data": FOUNDATION,
     "encoders": FOUNDATION | {"data"},
     "features": FOUNDATION | {"data"},

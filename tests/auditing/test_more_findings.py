@@ -9,11 +9,11 @@ from sklearn.datasets import load_digits
 
 from laplaceconfidence import NoisyDataset, audit
 from laplaceconfidence.auditing import image_issues
-from laplaceconfidence.auditing.closeness import find_closest
+from laplaceconfidence.auditing.closeness import Closest, find_closest
 from laplaceconfidence.auditing.data_issues import in_rare_class
 from laplaceconfidence.auditing.groups import find_groups
 from laplaceconfidence.auditing.image_issues import KINDS, ImageIssues, can_look_at_images, find_image_issues
-from laplaceconfidence.auditing.row_order import measure_row_order
+from laplaceconfidence.auditing.row_order import measure_row_order, row_closeness
 from laplaceconfidence.exceptions import InvalidInputError
 
 
@@ -188,6 +188,22 @@ class TestRowOrder:
         assert 0.3 < p_values.mean() < 0.7
         assert (p_values <= 0.05).sum() <= 4
 
+    def test_the_closeness_of_rows_equals_a_loop(self) -> None:
+        rng = np.random.default_rng(4)
+        labels = np.sort(rng.integers(-1, 3, size=40))
+        rows = np.array([rng.choice(np.setdiff1d(np.arange(40), row), 6, replace=False) for row in range(40)])
+        rows[3, 4:] = -1
+        closest = Closest(rows, np.ones(rows.shape))
+        expected = []
+        for row in range(40):
+            same = np.flatnonzero(labels == labels[row])
+            place = {other: at for at, other in enumerate(same.tolist())}
+            near = [abs(place[one] - place[row]) for one in rows[row].tolist() if one in place]
+            usual = np.mean([abs(place[one] - place[row]) for one in same.tolist() if one != row])
+            known = near and labels[row] != -1
+            expected.append(min(1.0, np.mean(near) / usual) if known else 1.0)
+        assert np.allclose(row_closeness(closest, labels), expected)
+
     def test_too_few_pairs(self) -> None:
         X, labels = self.drifting(8)
         assert measure_row_order(find_closest(X), labels) is None
@@ -207,6 +223,8 @@ def test_the_columns_of_an_audit() -> None:
     assert not table["is_group_issue"].any()
     assert result.row_order is not None
     assert result.row_order.is_random
+    assert not table["is_row_order_issue"].any()
+    assert "is_missing_value_issue" not in table
     assert "is_image_issue" not in table
     images = NoisyDataset.from_arrays(labels, X, images=rng.integers(0, 255, (200, 8, 8, 3), dtype=np.uint8))
     assert not audit(images, estimator="knn-vote", n_neighbors=5).table["is_image_issue"].any()

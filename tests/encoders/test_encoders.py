@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from laplaceconfidence import NoisyDataset
-from laplaceconfidence.encoders.batches import encode_in_batches
+from laplaceconfidence.encoders.batches import Advice, encode_in_batches
 from laplaceconfidence.encoders.encoding import encode_dataset
 from laplaceconfidence.encoders.model_files import revision_of
 from laplaceconfidence.encoders.registry import make_encoder, parse_settings
@@ -54,29 +54,87 @@ def test_what_a_function_returns_is_checked(
         encoder.fit_transform(RawSamples.of_texts(["a", "bb", "ccc", "dddd"]))
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("raise KeyError('vocabulary')", "KeyError: 'vocabulary' (own_encoder.py, line 5)."),
+        ("raise ValueError('two\\nlines')", "ValueError: two lines (own_encoder.py, line 5)."),
+        ("return np.ones((2, 3)) @ np.ones((2, 3))", "(own_encoder.py, line 5)."),
+        ("assert len(samples[0]) < 3", "AssertionError (own_encoder.py, line 5)."),
+    ],
+)
+def test_a_function_that_raises_is_named_with_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: str
+) -> None:
+    encoder = make_encoder(write_function(tmp_path, body, monkeypatch), {"batch_size": 2})
+    expected = "The encoder own_encoder:encode failed on 2 samples from row 0 on of the data"
+    with pytest.raises(InvalidInputError, match=re.escape(expected)) as raised:
+        encoder.fit_transform(RawSamples.of_texts(["aaa", "bb", "ccc"]))
+    assert message in str(raised.value)
+    assert raised.value.__cause__ is not None  # with the traceback of the user's code
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("def encode(samples) return samples", "SyntaxError: expected ':' (own_encoder.py, line 1)"),
+        ("\nraise RuntimeError('no model')", "RuntimeError: no model (own_encoder.py, line 2)"),
+        (
+            "import no_such_package_at_all",
+            "No module named 'no_such_package_at_all' (own_encoder.py, line 1)",
+        ),
+    ],
+)
+def test_a_module_that_cannot_be_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, message: str
+) -> None:
+    spec = write_function(tmp_path, "", monkeypatch)
+    (tmp_path / "own_encoder.py").write_text(module)
+    with pytest.raises(InvalidInputError, match=re.escape(message)) as raised:
+        make_encoder(spec)
+    assert "Importing 'own_encoder' failed" in str(raised.value)
+    assert "PYTHONPATH" not in str(raised.value)
+    with pytest.raises(InvalidInputError, match="PYTHONPATH"):
+        make_encoder("no_such_module_at_all:encode")
+
+
+def test_errors_name_rows_of_the_data_whatever_the_order() -> None:
+    order = np.array([2, 0, 1])
+
+    def take(rows: slice) -> Any:
+        return order[rows]
+
+    found = encode_in_batches(lambda rows: rows[:, None], take, 3, 2, "x", order=order)
+    assert found.ravel().tolist() == [0, 1, 2]
+
+    def one_is_not_finite(rows: Any) -> Any:
+        return np.where(rows == 1, np.nan, 1.0)[:, None]
+
+    advice = Advice(not_finite="Or try full precision.")
+    with pytest.raises(InvalidInputError, match=r"1 of 1 rows .* in row 1 of the data .* full precision\.$"):
+        encode_in_batches(one_is_not_finite, take, 3, 2, "x", order=order, advice=advice)
+
+
 def test_batches_are_halved_where_the_memory_is_not_enough() -> None:
     sizes = []
 
-    def encode(rows: slice) -> Any:
-        sizes.append(rows.stop - rows.start)
+    def take(rows: slice) -> Any:
+        return np.arange(rows.start, rows.stop)
+
+    def encode(samples: Any) -> Any:
+        sizes.append(len(samples))
         if sizes[-1] > 3:
             raise RuntimeError("CUDA out of memory. Tried to allocate")
-        return np.arange(rows.start, rows.stop)[:, None]
+        return samples[:, None]
 
-    assert encode_in_batches(encode, 7, 8, "x").ravel().tolist() == list(range(7))
+    assert encode_in_batches(encode, take, 7, 8, "x").ravel().tolist() == list(range(7))
     assert sizes == [7, 4, 2, 2, 2, 1]
 
-    def never(rows: slice) -> Any:
+    def never(samples: Any) -> Any:
         raise MemoryError
 
-    with pytest.raises(InvalidInputError, match="one sample at a time"):
-        encode_in_batches(never, 7, 8, "x")
-
-    def broken(rows: slice) -> Any:
-        raise RuntimeError("shapes do not match")
-
-    with pytest.raises(RuntimeError, match="shapes"):
-        encode_in_batches(broken, 7, 8, "x")
+    with pytest.raises(InvalidInputError, match=r"one sample at a time .* smaller model, or the CPU"):
+        encode_in_batches(never, take, 7, 8, "x", advice=Advice(out_of_memory=", or the CPU"))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Odd images, empty texts, rare classes, bad groups and the order of rows, from the audit to the review."""
+"""Odd images, empty texts, missing values, rare classes, bad groups and row order, from audit to review."""
 
 from pathlib import Path
 
@@ -77,6 +77,12 @@ def test_queues_hold_them(run: AuditRun) -> None:
         session.decide(5, "drop", label=None, expected_version=0, who="ann", queue="empty")
         assert session.progress().other_issues["empty"] == (1, 2)
         assert session.dropped_by(5) is not None
+        assert sorted(rows["rare"].tolist()) == [17, 117, 217]
+        scores = table["label_score"].loc[rows["rare"]]
+        assert scores.is_monotonic_increasing
+        assert len(rows["missing"]) == 0
+        assert len(rows["order"]) == run.record.n_row_order == table["is_row_order_issue"].sum() > 0
+        assert table["row_order_score"].loc[rows["order"]].is_monotonic_increasing
     finally:
         session.close()
 
@@ -84,7 +90,8 @@ def test_queues_hold_them(run: AuditRun) -> None:
 def test_the_report_shows_them(run: AuditRun) -> None:
     pytest.importorskip("matplotlib")
     page = write_report(run.folder, run.folder.parent / "report.html").path.read_text(encoding="utf-8")
-    for words in ("2 empty texts", "with many wrong labels", "plum (3)", "not in random order"):
+    sections = ("2 empty texts", "with many wrong labels", "plum (3)", "not in random order", "queue order")
+    for words in sections:
         assert words in page
     assert "odd image" not in page
 
@@ -109,6 +116,47 @@ def test_the_command_tells_of_them(run: AuditRun, monkeypatch: pytest.MonkeyPatc
     assert "2 empty texts, 3 samples of rare classes" in done.stdout
     assert "not in random order" in done.stdout
     assert "Failed: rare-class > 0: 3 samples (0.5%)." in done.stderr
+
+
+def test_missing_values_are_counted_shown_and_queued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    stays = np.arange(120) % 2
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(35 + 20 * stays, 3).round(),
+            "income": rng.normal(30 + 20 * stays, 3).round(1),
+            "city": np.array(["Rome", "Oslo"])[stays],
+            "stays": np.array(["no", "yes"])[stays],
+        }
+    )
+    frame.loc[[3, 4, 5], "income"] = np.nan
+    frame.loc[[4, 5], "city"] = None
+    frame.loc[5, "age"] = np.nan
+    frame.to_csv(tmp_path / "customers.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    words = ["audit", "customers.csv", "--label", "stays", "--features", "age,income,city", "--no-cache"]
+    done = CliRunner().invoke(
+        app,
+        [*words, "--estimator", "knn-vote", "--fail-if", "missing-values > 1", "--out", "run"],
+        catch_exceptions=False,
+    )
+    assert done.exit_code == 1
+    assert "Missing values: income 3 (2.5%), city 2 (1.7%), age 1 (0.8%)." in done.stdout
+    assert "2 samples with most values missing" in done.stdout
+    assert "Failed: missing-values > 1: 2 samples (1.7%)." in done.stderr
+    run = read_audit(tmp_path / "run")
+    assert run.record.missing_values == {"age": 1, "income": 3, "city": 2}
+    table = run.issues.sort_index()
+    assert table["missing_values"].iloc[3:6].tolist() == ["income", "income, city", "age, income, city"]
+    assert np.allclose(table["missing_value_score"].iloc[2:6], [1, 2 / 3, 1 / 3, 0])
+    session = ReviewSession(run)
+    assert session.queues.rows_of["missing"].tolist() == [5, 4]
+    session.close()
+    pytest.importorskip("matplotlib")
+    page = write_report(run.folder).path.read_text(encoding="utf-8")
+    assert "income 3 (2.5%)" in page
+    assert "2 samples have most of their values missing" in page
 
 
 def test_odd_images_are_shown_and_queued(tmp_path: Path) -> None:

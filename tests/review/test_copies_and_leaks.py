@@ -51,7 +51,10 @@ def test_the_queues_begin_with_what_matters_most(page: Page) -> None:
         "leaks": [4, 5, 92, 93],
         "images": [],
         "empty": [],
+        "missing": [],
         "groups": [],
+        "rare": [],
+        "order": [],
     }
     html = page.client.get("/").text
     assert [f'data-view="{name}"' in html for name in ("outliers", "copies", "leaks", "unlabeled")] == [

@@ -1,4 +1,4 @@
-"""Issues of a data set besides wrong labels: outliers, copies, leaks, odd images, empty texts, rare ones."""
+"""Issues of a data set besides wrong labels: outliers, copies, leaks, odd or empty samples, rare classes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, StrArray
 from laplaceconfidence.auditing.closeness import NONE, Closest, find_closest
 from laplaceconfidence.auditing.duplicates import conflicting, find_leakage, find_near_duplicates
 from laplaceconfidence.auditing.image_issues import can_look_at_images, find_image_issues
-from laplaceconfidence.auditing.row_order import RowOrder, measure_row_order
+from laplaceconfidence.auditing.row_order import RowOrder, measure_row_order, row_closeness
 from laplaceconfidence.auditing.table import label_column
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING, encodable
+from laplaceconfidence.data.mixed_columns import MixedColumns
 from laplaceconfidence.graph.neighborhood import Neighborhood
 from laplaceconfidence.graph.neighbors import SEARCHES
 from laplaceconfidence.stages import stage
@@ -110,6 +111,8 @@ def data_issues(
     columns: dict[str, Any] = {"is_rare_class_issue": in_rare_class(dataset)}
     if dataset.source_kind == "text" and dataset.sources is not None:
         columns["is_empty_issue"] = np.array([not str(text).strip() for text in dataset.sources], dtype=bool)
+    if dataset.columns is not None:
+        columns |= missing_values(dataset.columns)
     if can_look_at_images(dataset, image_issues):
         found = find_image_issues(dataset, n_jobs=settings.get("n_jobs"))
         columns |= {"is_image_issue": found.flagged, "image_issues": found.described}
@@ -146,7 +149,38 @@ def data_issues(
                 **_leaked_from(test, leakage.copy_of),
             }
         order = measure_row_order(closest, dataset.labels, random_state=settings.get("random_state"))
+        if order is not None:
+            score = row_closeness(closest, dataset.labels)
+            flagged = score < 0.5 if not order.is_random else np.zeros(len(score), dtype=bool)
+            columns |= {"row_order_score": score, "is_row_order_issue": flagged}
         return DataIssues({**compared, **columns}, order)
+
+
+def missing_values(columns: MixedColumns) -> dict[str, Any]:
+    """Return which cells of a table are empty, as columns of an audit table.
+
+    Parameters
+    ----------
+    columns : MixedColumns
+        The columns of the table.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n,)
+        ``missing_value_score``, the share of the cells of a row that are filled; ``is_missing_value_issue``,
+        whether most are empty; ``missing_values``, the names of the columns that are empty.
+    """
+    empty = np.array([[cell is None for cell in column] for column in columns.cells])
+    names: list[str | None] = [
+        ", ".join(name for name, is_empty in zip(columns.names, row, strict=True) if is_empty) or None
+        for row in empty.T
+    ]
+    score = 1 - empty.mean(axis=0)
+    return {
+        "missing_value_score": score,
+        "is_missing_value_issue": score < 0.5,
+        "missing_values": np.array(names, dtype=object),
+    }
 
 
 def in_rare_class(dataset: NoisyDataset) -> BoolArray:

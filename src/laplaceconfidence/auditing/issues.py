@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -31,6 +31,74 @@ from laplaceconfidence.data.labels import MISSING, encode_labels
 from laplaceconfidence.data.read_options import ReadOptions
 from laplaceconfidence.stages import StageTimer, logging_stages, observing, stage
 from laplaceconfidence.validation import must_be
+
+if TYPE_CHECKING:
+    from laplaceconfidence.auditing.block_audit import BlockAuditResult
+
+
+@overload
+def audit(
+    dataset: Any,
+    *,
+    label: str | None = ...,
+    features: Any = ...,
+    labels: Any = ...,
+    images: str | None = ...,
+    id: str | None = ...,
+    text: str | None = ...,
+    path: str | None = ...,
+    true_label: str | None = ...,
+    missing_label: object = ...,
+    split: str | None = ...,
+    image_size: int | tuple[int, int] | None = ...,
+    encoder: Any = ...,
+    estimator: Any = ...,
+    pred_probs: Any = ...,
+    knn_graph: Any = ...,
+    test: Any = ...,
+    threshold: float | None = ...,
+    target_precision: float | None = ...,
+    random_state: Any = ...,
+    audited: Mapping[int, Any] | None = ...,
+    audited_at_random: Collection[int] | None = ...,
+    recalibrate: Callable[[FloatArray], FloatArray] | None = ...,
+    image_issues: bool | None = ...,
+    annotator: str | None = ...,
+    annotators: Any = ...,
+    samples: Any = ...,
+    memory: None = ...,
+    client: None = ...,
+    work: None = ...,
+    verbose: int = ...,
+    **settings: Any,
+) -> AuditResult: ...
+
+
+@overload
+def audit(
+    dataset: Any,
+    *,
+    label: str | None = ...,
+    features: Any = ...,
+    labels: Any = ...,
+    images: str | None = ...,
+    id: str | None = ...,
+    text: str | None = ...,
+    path: str | None = ...,
+    true_label: str | None = ...,
+    missing_label: object = ...,
+    split: str | None = ...,
+    image_size: int | tuple[int, int] | None = ...,
+    estimator: Any = ...,
+    threshold: float | None = ...,
+    target_precision: float | None = ...,
+    random_state: Any = ...,
+    memory: str | int | None = ...,
+    client: Any = ...,
+    work: str | Path | None = ...,
+    verbose: int = ...,
+    **settings: Any,
+) -> BlockAuditResult: ...
 
 
 def audit(
@@ -67,7 +135,7 @@ def audit(
     work: str | Path | None = None,
     verbose: int = 0,
     **settings: Any,
-) -> AuditResult:
+) -> AuditResult | BlockAuditResult:
     """Rank the labels of a data set, the least trustworthy first, and flag those that are probably wrong.
 
     Where the data set has features, outliers, near-duplicates and groups with many wrong labels are flagged
@@ -185,7 +253,7 @@ def audit(
         from laplaceconfidence.auditing.block_audit import audit_in_blocks
 
         with logging_stages(verbose):
-            in_blocks: Any = audit_in_blocks(
+            return audit_in_blocks(
                 dataset,
                 options,
                 estimator=estimator,
@@ -196,8 +264,6 @@ def audit(
                 client=client,
                 work=work,
             )
-            # Type checkers are told of the usual result only: the other one is asked for by name.
-            return in_blocks  # type: ignore[no-any-return]
     with logging_stages(verbose):
         inputs = audit_inputs(dataset, test, options)
         if encoder is not None or (pred_probs is None and knn_graph is None):

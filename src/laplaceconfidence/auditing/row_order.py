@@ -50,6 +50,37 @@ class RowOrder:
         )
 
 
+def row_closeness(closest: Closest, labels: IntArray) -> FloatArray:
+    """Compare how far, in rows of its class, a sample is from its nearest neighbors with a random order.
+
+    Parameters
+    ----------
+    closest : Closest
+        The nearest other samples of every sample.
+    labels : ndarray of int of shape (n,)
+        Codes of the labels.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The mean distance to the neighbors of the same label, divided by that to all samples of this label,
+        at most 1; 1 without such a neighbor.
+    """
+    n = len(closest.rows)
+    by_class = np.argsort(labels, kind="stable")
+    _, starts, sizes = np.unique(labels[by_class], return_index=True, return_counts=True)
+    rank, size = np.empty(n), np.empty(n)
+    rank[by_class] = np.arange(n) - np.repeat(starts, sizes)
+    size[by_class] = np.repeat(sizes, sizes)
+    is_pair = (closest.rows >= 0) & (labels[closest.rows] == labels[:, None]) & (labels != MISSING)[:, None]
+    distances = np.abs(rank[closest.rows] - rank[:, None])
+    n_pairs = is_pair.sum(axis=1)
+    mean = (distances * is_pair).sum(axis=1) / np.maximum(n_pairs, 1)
+    after = size - 1 - rank  # the sums of 1 to rank, and of 1 to after, are all distances of the class
+    usual = (rank * (rank + 1) + after * (after + 1)) / 2 / np.maximum(size - 1, 1)
+    return np.where(n_pairs > 0, np.minimum(mean / np.maximum(usual, 1e-12), 1.0), 1.0)
+
+
 def measure_row_order(closest: Closest, labels: IntArray, *, random_state: Any = None) -> RowOrder | None:
     """Compare the distances in rows of nearest neighbors with those in random orders.
 

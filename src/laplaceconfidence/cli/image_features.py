@@ -56,7 +56,7 @@ def learn_features(
     size = options.image_size
     skipped: list[BadImage] = []
     if has_image_files(dataset):
-        size = _size_of_files(dataset) if size is None else size
+        size = usual_size(dataset) if size is None else size
         dataset, skipped = decode_images(dataset, size, skip_bad=bool(options.skip_bad), n_workers=n_jobs)
     else:
         ImageOptions(image_size=size, skip_bad=options.skip_bad).refuse()
@@ -144,14 +144,21 @@ def _distributions(dataset: NoisyDataset, seed: int, n_jobs: int | None) -> Floa
     return distributions
 
 
-def _size_of_files(dataset: NoisyDataset) -> int | None:
-    """The side that images are resized to: ``None``, their own, if it is the same for all and not large."""
+def usual_size(dataset: NoisyDataset) -> int | None:
+    """The side that images are resized to: ``None``, their own, if it is the same for all and not large.
+
+    Where sizes differ, the usual one counts: an odd image changes nothing for the others.
+    """
     assert dataset.sources is not None
-    shapes = set()
+    shapes = []
     for path in dataset.sources:
         try:
-            shapes.add(image_shape(str(path)))
+            shapes.append(image_shape(str(path)))
         except DataFormatError:
             continue  # reported when it is decoded
-    is_small = len(shapes) <= 1 and all(max(shape) <= _LARGEST_SMALL_SIDE for shape in shapes)
-    return None if is_small else _SIDE_OF_OTHER_IMAGES
+    if not shapes:
+        return None
+    usual = int(np.median([max(shape) for shape in shapes]))
+    if usual > _LARGEST_SMALL_SIDE:
+        return _SIDE_OF_OTHER_IMAGES
+    return None if len(set(shapes)) == 1 else usual

@@ -77,6 +77,18 @@ class MixedColumns:
         """
         return MixedColumns(self.names, self.kinds, tuple(column[rows] for column in self.cells))
 
+    def n_empty(self) -> dict[str, int]:
+        """Count the empty cells of every column.
+
+        Returns
+        -------
+        dict of str to int
+        """
+        return {
+            name: sum(cell is None for cell in column)
+            for name, column in zip(self.names, self.cells, strict=True)
+        }
+
     def row_texts(self) -> list[str]:
         """Return every row as one text, which identifies it.
 

@@ -16,7 +16,7 @@ import numpy as np
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.encoders.batches import encode_in_batches
 from laplaceconfidence.encoders.samples import RawSamples, SampleKind
-from laplaceconfidence.exceptions import DataFormatError, InvalidInputError, MissingDependencyError
+from laplaceconfidence.exceptions import DataFormatError, MissingDependencyError
 from laplaceconfidence.threads import thread_count
 from laplaceconfidence.validation import check_integer, must_be
 
@@ -82,8 +82,9 @@ class OnnxEncoder:
         return self.transform(samples)
 
     def transform(self, samples: RawSamples) -> FloatArray:
+        take = self._texts if samples.kind == "text" else self._images
         return encode_in_batches(
-            lambda rows: self._run(samples, rows), len(samples), self.batch_size, self.name
+            self._run, lambda rows: take(samples, rows), len(samples), self.batch_size, self.name
         )
 
     def summary(self) -> str:
@@ -149,18 +150,12 @@ class OnnxEncoder:
         if fixed is not None and self.size != fixed:
             raise must_be("size", f"{fixed}, the size of the input of {self.name}", self.size)
 
-    def _run(self, samples: RawSamples, rows: slice) -> Any:
-        inputs = self._texts(samples, rows) if samples.kind == "text" else self._images(samples, rows)
+    def _run(self, inputs: Any) -> Any:
         n = len(inputs)
         fixed = self._session.get_inputs()[0].shape[0]
         if isinstance(fixed, int) and n < fixed:  # the last batch of a model of a fixed batch size
             inputs = np.concatenate([inputs, np.repeat(inputs[-1:], fixed - n, axis=0)])
-        try:
-            found = np.asarray(self._session.run([self.output], {self.input: inputs})[0])[:n]
-        except Exception as error:  # onnxruntime's own errors have no common base
-            if type(error).__module__.startswith("onnxruntime") and "lloc" not in str(error):
-                raise InvalidInputError(f"The encoder {self.name} failed: {error}") from error
-            raise
+        found = np.asarray(self._session.run([self.output], {self.input: inputs})[0])[:n]
         if found.ndim > 2:  # maps of channels (n, d, h, w), or tokens (n, t, d): their mean
             axes = tuple(range(2, found.ndim)) if found.ndim == 4 else (1,)
             found = found.mean(axis=axes)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, ClassVar
 
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.encoders.batches import encode_in_batches
 from laplaceconfidence.encoders.samples import RawSamples, SampleKind
-from laplaceconfidence.validation import check_integer, did_you_mean, must_be
+from laplaceconfidence.own_code import import_callable
+from laplaceconfidence.validation import check_integer
 
 
 @dataclass(slots=True, eq=False)
@@ -37,35 +37,17 @@ class FunctionEncoder:
 
     def __post_init__(self) -> None:
         check_integer(self.batch_size, "batch_size", minimum=1)
-        self._function = _imported(self.name)
+        self._function = import_callable(self.name, "encoder", "function")
 
     def fit_transform(self, samples: RawSamples) -> FloatArray:
         return self.transform(samples)
 
     def transform(self, samples: RawSamples) -> FloatArray:
         take: Callable[[slice], Any] = samples.texts if samples.kind == "text" else samples.pictures
-        return encode_in_batches(
-            lambda rows: self._function(take(rows)), len(samples), self.batch_size, self.name
-        )
+        return encode_in_batches(self._function, take, len(samples), self.batch_size, self.name)
 
     def summary(self) -> str:
         return f"the function {self.name}"
 
     def describe(self) -> dict[str, Any]:
         return {"name": self.name, "batch_size": self.batch_size}
-
-
-def _imported(path: str) -> Callable[[Any], Any]:
-    module_name, _, function_name = path.partition(":")
-    rule = "'package.module:function' of a module that can be imported and a function in it"
-    try:
-        module = import_module(module_name)
-    except (ImportError, ValueError) as error:
-        raise must_be("encoder", rule, path, f"Importing {module_name!r} failed: {error}.") from error
-    function = getattr(module, function_name, None)
-    if not callable(function):
-        closest = did_you_mean(function_name, dir(module))
-        advice = f"{module_name} has no function {function_name!r}. {closest}"
-        raise must_be("encoder", rule, path, advice)
-    found: Callable[[Any], Any] = function
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -75,7 +76,9 @@ class Encoder(Protocol):
         """
 
 
-def checked_rows(found: Any, n: int, encoder: str) -> FloatArray:
+def checked_rows(
+    found: Any, n: int, encoder: str, rows_of_data: Sequence[int] | None = None, advice: str = ""
+) -> FloatArray:
     """Check what an encoder returned for some samples.
 
     Parameters
@@ -86,6 +89,10 @@ def checked_rows(found: Any, n: int, encoder: str) -> FloatArray:
         Number of samples.
     encoder : str
         Its name in error messages.
+    rows_of_data : sequence of int, optional
+        Rows of the samples in the data, for error messages; by default 0 to n - 1.
+    advice : str, default=""
+        What to try where numbers are not finite, besides looking at the sample.
 
     Returns
     -------
@@ -109,10 +116,11 @@ def checked_rows(found: Any, n: int, encoder: str) -> FloatArray:
         )
     features = rows.astype(np.float32, copy=False)
     if not (finite := np.isfinite(features).all(axis=1)).all():
-        row = int(np.flatnonzero(~finite)[0])
+        position = int(np.flatnonzero(~finite)[0])
+        row = position if rows_of_data is None else rows_of_data[position]
         raise InvalidInputError(
             f"The encoder {encoder} must return finite numbers: {int((~finite).sum())} of {n} rows hold NaN "
-            f"or infinity, the first is row {row} of its samples. With half precision, try full precision "
-            "(--encoder-set half=false); otherwise look at that sample."
+            f"or infinity. Look at the sample in row {row} of the data (counted from 0), the first of them. "
+            f"{advice}".rstrip()
         )
     return np.ascontiguousarray(features)

@@ -17,12 +17,13 @@ from importlib.util import find_spec
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import FloatArray
-from laplaceconfidence.encoders.batches import encode_in_batches
+from laplaceconfidence.encoders.batches import Advice, encode_in_batches, is_out_of_memory
 from laplaceconfidence.encoders.model_files import revision_of
 from laplaceconfidence.encoders.samples import RawSamples, SampleKind
-from laplaceconfidence.exceptions import MissingDependencyError
+from laplaceconfidence.exceptions import InvalidInputError, MissingDependencyError
 from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import check_integer, must_be
 
@@ -85,7 +86,7 @@ class TorchEncoder:
                     f"The encoder {self.name} needs packages of which one fails to import ({error}). "
                     f"Install versions that fit together: pip install 'laplaceconfidence[{self.extra}]'"
                 ) from error
-            self._network = network.eval().requires_grad_(False).to(self._device)
+            self._network = self._on_device(network)
         self._digest = weights_digest(self._network)
 
     @property
@@ -111,10 +112,7 @@ class TorchEncoder:
         # large for the memory is found at once.
         texts = np.array(samples.texts(), dtype=object)
         order = np.argsort([-len(text) for text in texts], kind="stable")
-        found = self._encoded(lambda rows: texts[order[rows]].tolist(), len(samples))
-        features = np.empty_like(found)
-        features[order] = found
-        return features
+        return self._encoded(lambda rows: texts[order[rows]].tolist(), len(samples), order)
 
     def summary(self) -> str:
         return f"the encoder {self.name}"
@@ -133,14 +131,31 @@ class TorchEncoder:
         """Return further settings that the features depend on."""
         return {}
 
-    def _encoded(self, take: Callable[[slice], list[Any]], n: int) -> FloatArray:
+    def _encoded(
+        self, take: Callable[[slice], list[Any]], n: int, order: NDArray[np.intp] | None = None
+    ) -> FloatArray:
         import torch
 
-        def encode(rows: slice) -> Any:
+        def encode(samples: list[Any]) -> Any:
             with torch.inference_mode(), self._precision():
-                return self.forward(take(rows)).float()
+                return self.forward(samples).float()
 
-        return encode_in_batches(encode, n, self.batch_size, self.name)
+        advice = Advice(
+            not_finite="Or try full precision: --encoder-set half=false." if self._is_half() else "",
+            out_of_memory=", or the CPU (--device cpu)" if self._device.type != "cpu" else "",
+        )
+        return encode_in_batches(encode, take, n, self.batch_size, self.name, order=order, advice=advice)
+
+    def _on_device(self, network: Any) -> Any:
+        try:
+            return network.eval().requires_grad_(False).to(self._device)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            raise InvalidInputError(
+                f"The model of the encoder {self.name} does not fit into the memory of the device "
+                f"{self._device}. Choose a smaller model, or the CPU (--device cpu)."
+            ) from error
 
     def _is_half(self) -> bool:
         import torch

@@ -119,9 +119,11 @@ class AuditRecord:
         None where there were no features.
     n_leaked : int, optional
         None where there was no test set.
-    n_image_issues, n_empty, n_rare_class, n_group_issues : int, optional
-        Samples with odd images, empty texts, of rare classes, and in groups with many wrong labels; None
-        where these were not looked for.
+    n_image_issues, n_empty, n_missing_values, n_rare_class, n_group_issues, n_row_order : int, optional
+        Samples with odd images, empty texts, most values missing, of rare classes, in groups with many wrong
+        labels, and near similar ones in the order of the rows; None where these were not looked for.
+    missing_values : dict of str to int, optional
+        How many cells of every column of a table are empty; None where the data is no table of columns.
     order_closeness, order_p_value : float, optional
         Whether the rows are in random order, as in ``RowOrder``; None where that could not be tested.
     search, n_neighbors, recall, n_iter, residual, converged, energy, view_weights : optional
@@ -174,8 +176,11 @@ class AuditRecord:
     n_leaked: int | None = None
     n_image_issues: int | None = None
     n_empty: int | None = None
+    n_missing_values: int | None = None
+    missing_values: dict[str, int] | None = None
     n_rare_class: int | None = None
     n_group_issues: int | None = None
+    n_row_order: int | None = None
     order_closeness: float | None = None
     order_p_value: float | None = None
     search: str | None = None
@@ -435,8 +440,11 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
         n_leaked=_n_flagged(result, "is_leaked"),
         n_image_issues=_n_flagged(result, "is_image_issue"),
         n_empty=_n_flagged(result, "is_empty_issue"),
+        n_missing_values=_n_flagged(result, "is_missing_value_issue"),
+        missing_values=None if dataset.columns is None else dataset.columns.n_empty(),
         n_rare_class=_n_flagged(result, "is_rare_class_issue"),
         n_group_issues=_n_flagged(result, "is_group_issue"),
+        n_row_order=_n_flagged(result, "is_row_order_issue"),
         order_closeness=None if result.row_order is None else result.row_order.closeness,
         order_p_value=None if result.row_order is None else result.row_order.p_value,
         noise_rate_bracket=diagnostics.noise_rate_bracket,

@@ -73,6 +73,12 @@ class OtherIssues:
         Rows of images that are dark, blurry, unreadable or otherwise odd.
     empty : ndarray of int
         Rows of empty texts.
+    incomplete : ndarray of int
+        Rows of a table most of whose cells are empty, those with fewest cells first.
+    in_rare_classes : ndarray of int
+        Rows of labels of rare classes, the rarest class and the least trustworthy label first.
+    not_random : ndarray of int
+        Rows that lie near similar ones, where rows are not in random order, the nearest first.
     in_worst_groups : ndarray of int
         Rows of labels in groups with many wrong labels, the worst group and label first.
     were_looked_for : bool
@@ -91,6 +97,9 @@ class OtherIssues:
     leaked: IntArray
     odd_images: IntArray
     empty: IntArray
+    incomplete: IntArray
+    in_rare_classes: IntArray
+    not_random: IntArray
     in_worst_groups: IntArray
     were_looked_for: bool
     had_test_set: bool
@@ -119,6 +128,9 @@ class OtherIssues:
             leaked=_worst_first(table, "is_leaked", "leakage_score"),
             odd_images=_marked(table, "is_image_issue"),
             empty=_marked(table, "is_empty_issue"),
+            incomplete=_worst_first(table, "is_missing_value_issue", "missing_value_score"),
+            in_rare_classes=_rarest_first(table),
+            not_random=_worst_first(table, "is_row_order_issue", "row_order_score"),
             in_worst_groups=_worst_groups(table),
             were_looked_for="is_outlier_issue" in table,
             had_test_set="is_leaked" in table,
@@ -182,6 +194,22 @@ class OtherIssues:
         found = self._cell("image_issues", row)
         return None if found is None else str(found)
 
+    def missing_values(self, row: int) -> str | None:
+        """Return which columns of a table are empty in a row.
+
+        Parameters
+        ----------
+        row : int
+            Row of the sample.
+
+        Returns
+        -------
+        str or None
+            Such as "age, income"; None if none is, or the data is no table of columns.
+        """
+        found = self._cell("missing_values", row)
+        return None if found is None else str(found)
+
     def _cell(self, column: str, row: int) -> Any:
         import pandas as pd
 
@@ -233,6 +261,14 @@ def _marked(table: pd.DataFrame, flag: str) -> IntArray:
     if flag not in table:
         return np.empty(0, dtype=np.int64)
     return np.flatnonzero(table[flag].to_numpy(dtype=bool))
+
+
+def _rarest_first(table: pd.DataFrame) -> IntArray:
+    rows = _marked(table, "is_rare_class_issue")
+    labels = table["given_label"].iloc[rows]
+    sizes = labels.map(labels.value_counts()).to_numpy(dtype=np.int64)
+    scores = table["label_score"].to_numpy(dtype=np.float64)[rows]
+    return rows[np.lexsort((scores, labels.astype(str).to_numpy(), sizes))]
 
 
 def _worst_groups(table: pd.DataFrame) -> IntArray:

@@ -21,8 +21,10 @@ SAMPLE_FLAGS: dict[str, str] = {
     "leaks": "is_leaked",
     "odd-images": "is_image_issue",
     "empty": "is_empty_issue",
+    "missing-values": "is_missing_value_issue",
     "rare-class": "is_rare_class_issue",
     "bad-groups": "is_group_issue",
+    "row-order": "is_row_order_issue",
 }
 """What audits count, with the column of the issues that marks the samples."""
 

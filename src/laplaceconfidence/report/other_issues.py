@@ -18,6 +18,7 @@ MOST_OUTLIERS = 12
 MOST_IMAGES = 24
 MOST_GROUPS = 6
 MOST_RARE = 20
+MOST_COLUMNS = 20
 COPY_PICTURE = 128  # pixels of the longer side
 
 
@@ -82,9 +83,16 @@ def other_issues(samples: SampleArrays, issues: OtherIssues, thumbnails: Thumbna
         "image_kinds": _image_kinds(issues),
         "n_empty": len(issues.empty),
         "empty_ids": [str(samples.ids[row]) for row in issues.empty[:MOST_OUTLIERS].tolist()],
+        "missing": _most_missing(samples)[:MOST_COLUMNS],
+        "n_incomplete": len(issues.incomplete),
+        "incomplete": [
+            {"id": str(samples.ids[row]), "found": issues.missing_values(row)}
+            for row in issues.incomplete[:MOST_OUTLIERS].tolist()
+        ],
         "groups": _groups(issues, described)[:MOST_GROUPS],
         "rare": _rare_classes(samples, issues)[:MOST_RARE],
         "order": None if (order := samples.run.record.row_order) is None else order.statement,
+        "n_not_random": len(issues.not_random),
     }
 
 
@@ -114,6 +122,13 @@ def _groups(issues: OtherIssues, described: Callable[[int, int], dict[str, Any]]
             }
         )
     return found
+
+
+def _most_missing(samples: SampleArrays) -> list[tuple[str, int, float]]:
+    """Columns of a table with empty cells, their numbers and shares, the most empty one first."""
+    found = (samples.run.record.missing_values or {}).items()
+    counts = sorted(((name, n) for name, n in found if n), key=lambda item: -item[1])
+    return [(name, n, n / len(samples)) for name, n in counts]
 
 
 def _rare_classes(samples: SampleArrays, issues: OtherIssues) -> list[tuple[str, int]]:

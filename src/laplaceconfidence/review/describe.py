@@ -123,6 +123,7 @@ class Describer:
             "leak": self._leak(row),
             "annotators": self._annotators(row),
             "image_issues": self._session.issues.image_issues(row),
+            "missing_values": self._session.issues.missing_values(row),
         }
 
     def copies(self, row: int) -> dict[str, Any]:

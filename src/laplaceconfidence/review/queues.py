@@ -28,10 +28,13 @@ QueueName = Literal[
     "leaks",
     "images",
     "empty",
+    "missing",
     "groups",
+    "rare",
+    "order",
 ]
 QUEUES: tuple[QueueName, ...] = get_args(QueueName)
-OTHER_ISSUES: tuple[QueueName, ...] = ("outliers", "copies", "leaks", "images", "empty", "groups")
+OTHER_ISSUES: tuple[QueueName, ...] = QUEUES[QUEUES.index("outliers") :]
 Show = Literal["undecided", "decided", "all"]
 SEARCHED_CHARACTERS = 2_000  # of every text, from its beginning
 
@@ -89,7 +92,10 @@ class Queues:
             "leaks": issues.leaked,
             "images": issues.odd_images,
             "empty": issues.empty,
+            "missing": issues.incomplete,
             "groups": issues.in_worst_groups,
+            "rare": issues.in_rare_classes,
+            "order": issues.not_random,
         }
         self._found = lru_cache(maxsize=32)(self._search)
         self._texts: list[Any] | None = None

@@ -323,7 +323,10 @@ def _views(session: ReviewSession) -> list[tuple[QueueName, str]]:
         "leaks": "Leaks",
         "images": "Odd images",
         "empty": "Empty texts",
+        "missing": "Missing values",
         "groups": "Worst groups",
+        "rare": "Rare classes",
+        "order": "Row order",
     }
     order = list(names)
     if len(rows_of["ranked"]) == len(rows_of["worst"]):

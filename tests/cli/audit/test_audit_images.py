@@ -12,6 +12,8 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
+from laplaceconfidence import NoisyDataset
+from laplaceconfidence.cli.image_features import usual_size
 from laplaceconfidence.records import read_audit
 
 QUICK = ("--epochs", "6", "--device", "cpu", "--n-jobs", "1", "-k", "10")
@@ -54,7 +56,7 @@ def test_bad_images_and_other_sizes(run: Any, photos: Path, tmp_path: Path) -> N
     Image.new("L", (20, 30)).save(photos / "digit 0" / "large_0.png")
     done = run("audit", "photos", *QUICK, "--epochs", "1", "--out", "sizes")
     assert done.exit_code == 0, done.stderr
-    assert read_audit(tmp_path / "sizes").record.source["features_learned_by"]["image_size"] == 64
+    assert read_audit(tmp_path / "sizes").record.source["features_learned_by"]["image_size"] == 8
     (photos / "digit 1" / "empty_1.png").write_bytes(b"")
     refused = run("audit", "photos", *QUICK, "--image-size", "8")
     assert refused.exit_code == 2
@@ -66,6 +68,23 @@ def test_bad_images_and_other_sizes(run: Any, photos: Path, tmp_path: Path) -> N
     learned = record["source"]["features_learned_by"]
     assert learned["skipped_images"] == [str(photos / "digit 1" / "empty_1.png")]
     assert record["n_samples"] == 301
+
+
+@pytest.mark.parametrize(
+    ("sides", "expected"),
+    [([(8, 8)] * 3, None), ([(8, 8)] * 3 + [(640, 20)], 8), ([(120, 90), (300, 200), (30, 30)], 64)],
+)
+def test_images_are_resized_to_their_usual_size(
+    tmp_path: Path, sides: list[tuple[int, int]], expected: int | None
+) -> None:
+    paths = [tmp_path / f"{row}.png" for row in range(len(sides))]
+    for path, side in zip(paths, sides, strict=True):
+        Image.new("RGB", side).save(path)
+    paths.append(tmp_path / "damaged.png")
+    paths[-1].write_bytes(b"not an image")
+    sources = [str(path) for path in paths]
+    data = NoisyDataset.from_arrays([0, 1] * 5, sources=(sources * 10)[:10], source_kind="image")
+    assert usual_size(data) == expected
 
 
 def test_arrays_of_images(run: Any, tmp_path: Path) -> None:

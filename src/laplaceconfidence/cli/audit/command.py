@@ -300,9 +300,10 @@ def audit(
             RESULT,
             "End with exit code 1 if the audit meets this condition, for pipelines: noise (expected share of "
             "wrong labels), flagged, missing, outliers, copies, conflicting-copies, leaks, odd-images, "
-            "empty, rare-class or bad-groups (numbers of labels or samples, or shares with %), compared by "
-            ">, >=, < or <=: 'noise > 0.05', 'flagged > 2%', 'leaks > 0'. With --baseline also new-flagged, "
-            "new-leaks and so on. Repeat the option for several. The folder is written in any case.",
+            "empty, missing-values, rare-class, bad-groups or row-order (numbers of labels or samples, or "
+            "shares with %), compared by >, >=, < or <=: 'noise > 0.05', 'flagged > 2%', 'leaks > 0'. With "
+            "--baseline also new-flagged, new-leaks and so on. Repeat the option for several. The folder is "
+            "written in any case.",
             metavar="CONDITION",
         ),
     ] = None,

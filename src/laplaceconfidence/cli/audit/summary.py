@@ -25,7 +25,7 @@ from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.records import AuditRun
 from laplaceconfidence.records.audit_run import LEARNED_FEATURES
 from laplaceconfidence.records.review_sample import REVIEW_SAMPLE
-from laplaceconfidence.wording import counted, shortened_left, shortened_middle, told_apart
+from laplaceconfidence.wording import counted, percent, shortened_left, shortened_middle, told_apart
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _OTHER_FLAGS = {
     "is_image_issue": ("odd image",),
     "is_empty_issue": ("empty text",),
+    "is_missing_value_issue": ("sample with most values missing", "samples with most values missing"),
     "is_rare_class_issue": ("sample of a rare class", "samples of rare classes"),
     "is_group_issue": (
         "sample in a group with many wrong labels",
@@ -76,6 +77,8 @@ def show_summary(
         console.print(found)
         for line in _where_to_look(result, run):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if (missing := _missing_values(result)) is not None:
+        console.print(missing, markup=False, highlight=False)
     if result.row_order is not None and result.row_order.statement is not None:
         console.print(result.row_order.statement, markup=False, highlight=False)
     if statement.verifying is not None:
@@ -208,6 +211,19 @@ def _data_issues(result: AuditResult) -> str | None:
     return f"Other issues: {', '.join(parts)}."
 
 
+def _missing_values(result: AuditResult) -> str | None:
+    """The columns with most empty cells, in one sentence; ``None`` where there are none."""
+    if result.dataset.columns is None:
+        return None
+    n, counts = len(result.dataset), result.dataset.columns.n_empty()
+    found = sorted(((name, count) for name, count in counts.items() if count), key=lambda item: -item[1])
+    if not found:
+        return None
+    shown = ", ".join(f"{name} {count:,} ({percent(count / n)})" for name, count in found[:MOST_ROWS])
+    others = f" and {len(found) - MOST_ROWS} more columns" if len(found) > MOST_ROWS else ""
+    return f"Missing values: {shown}{others}."
+
+
 def _where_to_look(result: AuditResult, run: AuditRun) -> list[str]:
     """The commands that show what was found besides wrong labels, for what there is."""
     flags = {
@@ -216,7 +232,10 @@ def _where_to_look(result: AuditResult, run: AuditRun) -> list[str]:
         "outliers": "is_outlier_issue",
         "images": "is_image_issue",
         "empty": "is_empty_issue",
+        "missing": "is_missing_value_issue",
         "groups": "is_group_issue",
+        "rare": "is_rare_class_issue",
+        "order": "is_row_order_issue",
     }
     found = [queue for queue, flag in flags.items() if flag in result.table and result.table[flag].any()]
     if not found:

@@ -26,8 +26,10 @@ _WORDS = {
     "leaks": "samples that are also in the test data",
     "odd-images": "odd images",
     "empty": "empty texts",
+    "missing-values": "samples with most values missing",
     "rare-class": "samples of rare classes",
     "bad-groups": "samples in groups with many wrong labels",
+    "row-order": "samples near similar ones in the order of the rows",
 }
 
 

@@ -45,8 +45,9 @@ def review(
             help="The queue to begin with: worst (the suspects), disputed (several annotators differ), "
             "random, uncertain (chosen by --sample-for-review), unlabeled, outliers, copies "
             "(near-duplicates, those with conflicting labels first), leaks (samples that are also in the "
-            "test set), images (odd ones), empty (texts) or groups (those with many wrong labels). Default: "
-            "worst; disputed where there are several annotators.",
+            "test set), images (odd ones), empty (texts), missing (most values of a row), groups (those "
+            "with many wrong labels), rare (classes) or order (rows near similar ones). Default: worst; "
+            "disputed where there are several annotators.",
         ),
     ] = None,
     browser: Annotated[bool, typer.Option(help="Whether to open the page in the browser.")] = True,
@@ -56,8 +57,9 @@ def review(
     Opens a local page with the suspects, worst first: the flagged labels of an audit, or those that a
     training run refined. Further queues hold labels that are not flagged, by rank, and a random sample, which
     comes first where only a range is known for the number of wrong labels, samples about which several
-    annotators differ, the least certain consensus first, samples without a label, outliers,
-    copies, leaks, odd images, empty texts and groups with many wrong labels, as far as the audit found any.
+    annotators differ, the least certain consensus first, samples without a label, outliers, copies, leaks,
+    odd images, empty texts, rows with missing values, groups with many wrong labels, rare classes and rows
+    that are not in random order, as far as the audit found any.
     Every decision is on disk, in RUN/decisions.sqlite, before the page confirms it: stop with Ctrl+C at any
     time and continue later. Then write the corrected data set with [cyan]laplaceconfidence export RUN[/cyan].
     It needs the extra review: pip install 'laplaceconfidence\\[review]'.

@@ -4,7 +4,8 @@ import { byId, element, percent } from "./dom.js";
 
 const WORDS = { keep: "kept", suggestion: "suggestion accepted", other: "another class", none: "no class fits", unsure: "unsure", drop: "dropped" };
 const ISSUES = { outliers: "outliers decided", copies: "sets of copies decided", leaks: "leaks decided",
-  images: "odd images decided", empty: "empty texts decided", groups: "labels of the worst groups decided" };
+  images: "odd images decided", empty: "empty texts decided", groups: "labels of the worst groups decided",
+  missing: "rows with missing values decided", rare: "labels of rare classes decided", order: "rows near similar ones decided" };
 
 export function showProgress(progress) {
   // Without flagged labels, progress is that of the labels to look at by rank.

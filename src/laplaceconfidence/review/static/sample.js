@@ -6,7 +6,8 @@ import { byId, droppedText, element, label, look, percent, quoted, shortened, ve
 import { showLeak } from "./leaks.js";
 import { DROPPABLE, state } from "./state.js";
 
-const REASONS = { disputed: "Annotators differ.", uncertain: "The answer is least certain here.", outliers: "Unlike all other samples.", empty: "The text is empty.", groups: "In a group with many wrong labels." };
+const REASONS = { disputed: "Annotators differ.", uncertain: "The answer is least certain here.", outliers: "Unlike all other samples.", empty: "The text is empty.", groups: "In a group with many wrong labels.",
+  rare: "Of a rare class.", order: "Near similar samples in the order of the rows." };
 
 export const OUTCOMES = { keep: "Kept", suggestion: "Suggestion accepted", other: "Another class", unsure: "Unsure", none: "No class fits", drop: "Dropped" };
 
@@ -40,7 +41,8 @@ function where({ sample, position, n_in_queue: n }) {
 function question(sample) {
   const asked = labelQuestion(sample);
   const odd = state.queue.view === "images" && sample.image_issues ? `Odd image: ${sample.image_issues}.` : null;
-  const reason = REASONS[state.queue.view] ?? odd;
+  const missing = state.queue.view === "missing" && sample.missing_values ? `Empty: ${sample.missing_values}.` : null;
+  const reason = REASONS[state.queue.view] ?? odd ?? missing;
   if (reason) asked.prepend(`${reason} `);
   return asked;
 }

@@ -12,7 +12,7 @@ export const state = {
 };
 
 // Queues of labels in which a sample can be dropped although its label may be right.
-export const DROPPABLE = ["outliers", "images", "empty"];
+export const DROPPABLE = ["outliers", "images", "empty", "missing", "order"];
 
 // What is decided in the queue: the label, or whether copies and leaks stay.
 export const subject = () => (["copies", "leaks"].includes(state.queue.view) ? state.queue.view : "label");

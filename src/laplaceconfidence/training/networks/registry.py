@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from laplaceconfidence.exceptions import AdjustedSettingWarning, InvalidInputError
+from laplaceconfidence.own_code import import_callable
 from laplaceconfidence.training.networks import inception_resnet_v2, small_cnn, small_resnet
 from laplaceconfidence.training.networks.inception_resnet_v2 import InceptionResNetV2
 from laplaceconfidence.training.networks.mlp import MLP
@@ -121,7 +122,7 @@ def _factory(spec: object) -> NetworkFactory:
     if callable(spec):
         return spec
     if isinstance(spec, str) and ":" in spec:
-        return _imported(spec)
+        return import_callable(spec, "network", "factory")
     if isinstance(spec, str) and spec in NETWORKS:
         return NETWORKS[spec]
     raise must_be(
@@ -130,21 +131,6 @@ def _factory(spec: object) -> NetworkFactory:
         spec,
         did_you_mean(spec, NETWORKS),
     )
-
-
-def _imported(path: str) -> NetworkFactory:
-    module_name, _, factory_name = path.partition(":")
-    rule = "'package.module:factory' of a module that can be imported and a factory in it"
-    try:
-        module = import_module(module_name)
-    except (ImportError, ValueError) as error:
-        raise must_be("network", rule, path, f"Importing {module_name!r} failed: {error}.") from error
-    factory = getattr(module, factory_name, None)
-    if not callable(factory):
-        advice = f"{module_name} has no function {factory_name!r}. {did_you_mean(factory_name, dir(module))}"
-        raise must_be("network", rule, path, advice)
-    found: NetworkFactory = factory
-    return found
 
 
 def _check_network(network: nn.Module, n_classes: int, input_shape: Shape) -> None:
