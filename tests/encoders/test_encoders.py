@@ -297,6 +297,20 @@ def test_a_local_folder_of_transformers(tmp_path: Path) -> None:
     assert make_encoder(f"hf:{folder}", device="cpu").describe() != described  # not found in the cache
 
 
+def test_a_local_folder_of_sentence_transformers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    folder = small_bert(tmp_path / "bert")
+    capfd.readouterr()
+    encoder = make_encoder(f"sentence-transformers:{folder}", device="cpu")
+    texts = ["my card is lost", "transfer", "my card"]
+    features = encoder.fit_transform(RawSamples.of_texts(texts))
+    by_mean = make_encoder(f"hf:{folder}", device="cpu").fit_transform(RawSamples.of_texts(texts))
+    assert np.allclose(features, by_mean, atol=1e-5)  # a folder without modules is pooled by the mean
+    assert capfd.readouterr().err == ""
+    with pytest.raises(InvalidInputError, match="one that takes images"):
+        encode_dataset(NoisyDataset.from_arrays([0, 1] * 5, images=IMAGES), encoder)
+
+
 def test_a_folder_without_a_model_or_with_pickled_weights(tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="transformers is not installed")
     (tmp_path / "empty").mkdir()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from laplaceconfidence.encoders.model_files import from_disk_or_hub
+from laplaceconfidence.encoders.model_files import from_disk_or_hub, silence_transformers
 from laplaceconfidence.encoders.samples import SampleKind
 from laplaceconfidence.encoders.torch_model import TorchEncoder
 from laplaceconfidence.validation import must_be
@@ -49,8 +49,7 @@ class HuggingFaceEncoder(TorchEncoder):
     def _loaded(self) -> Any:
         import transformers
 
-        transformers.utils.logging.set_verbosity_error()
-        transformers.utils.logging.disable_progress_bar()
+        silence_transformers()
         safe = {"trust_remote_code": False}
         config = transformers.AutoConfig.from_pretrained(self.model, **safe)
         kinds: list[SampleKind] = []

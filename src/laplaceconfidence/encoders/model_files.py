@@ -103,6 +103,14 @@ def from_disk_or_hub(load: Callable[[], Loaded], encoder: str, model: str) -> Lo
         constants.HF_HUB_OFFLINE = before
 
 
+def silence_transformers() -> None:
+    """Keep transformers from writing progress bars and warnings of its own while it loads a model."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
 def is_reachable(address: str) -> bool:
     """Return whether a server answers within a few seconds.
 

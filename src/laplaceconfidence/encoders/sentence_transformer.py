@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from laplaceconfidence.encoders.model_files import from_disk_or_hub
+from laplaceconfidence.encoders.model_files import from_disk_or_hub, silence_transformers
 from laplaceconfidence.encoders.torch_model import TorchEncoder
 
 
@@ -29,6 +29,7 @@ class SentenceTransformerEncoder(TorchEncoder):
     def _loaded(self) -> Any:
         from sentence_transformers import SentenceTransformer
 
+        silence_transformers()
         return SentenceTransformer(
             self.model,
             device=str(self._device),
