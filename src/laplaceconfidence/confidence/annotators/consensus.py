@@ -190,7 +190,7 @@ def _fit_together(
         pool = fit_weights(pooled, chances, pool)
         log_prior = np.log(pool.probabilities(parts, None).astype(np.float64) + _TINY)
         start = softmax(log_prior + model.log_likelihoods, axis=1)
-        model = fit_annotators(labels, log_prior, start, verified)
+        model = fit_annotators(labels, log_prior, start, verified, prior=model.prior)
     return Pool(pool.weights, pool.bias, model.shared), model, log_prior
 
 
@@ -217,5 +217,5 @@ def _summary(step: str, model: AnnotatorModel, labels: CodedLabels, pool: Pool |
         "log_likelihood": model.score,
         "noise_rate": 1 - float(confidence.mean()),
         "evidence_weights": [] if pool is None else pool.weights.tolist(),
-        "labels_that_the_prior_is_worth": model.concentration,
+        "labels_that_the_prior_is_worth": model.prior.typical_concentration,
     }

@@ -2,14 +2,9 @@
 
     p(labels of sample i) = sum_z p_iz prod_l T_a(l)[z, y_l]
 
-The row z of the matrix of annotator a has a Dirichlet prior with the mean
-
-    m_a[z, z] = sigmoid(logit(D_z) + s_a),      m_a[z, y] = (1 - m_a[z, z]) O[z, y]   for y != z,
-
-where D and O are the diagonal and the proportions of the errors of the matrix that all annotators share, and
-the skill s_a has a normal prior. The rows of the shared matrix have a Dirichlet prior as well, with errors
-that are all equally likely as its mean. Both concentrations and the variance of the skills are fitted. An
-annotator of few labels is therefore judged by all labels together, one of many labels by their own.
+``matrix_prior.py`` has the prior of T_a around a matrix that all annotators share. The rows of the shared
+matrix have a Dirichlet prior of a fitted concentration, with errors that are all equally likely as its mean.
+An annotator of few labels is therefore judged by all labels together, one of many labels by their own.
 """
 
 from __future__ import annotations
@@ -18,19 +13,23 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import expit, gammaln, logit, logsumexp
+from scipy.special import gammaln, logsumexp
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.annotators.labels import CodedLabels
+from laplaceconfidence.confidence.annotators.matrix_prior import (
+    MatrixPrior,
+    PriorCounts,
+    error_shares,
+    fit_prior,
+    right_counts,
+)
 from laplaceconfidence.data.labels import MISSING
 
 MOST_STEPS = 100
-_LEAST_GAIN = 1e-6  # of the log-likelihood per sample, where EM stops
-_NEWTON_STEPS = 5  # at first; later steps begin near the maximum
-_LARGEST_NEWTON_STEP = 2.0
+_LEAST_CHANGE = 1e-4  # of the posteriors, on average, where EM stops
+_STEPS_PER_PRIOR = 3  # the prior, which takes longest, is fitted again only then
 _CONCENTRATIONS = (0.5, 1e4)  # labels per class that a prior may be worth
-_LEAST_SHARE = 1e-6  # of right and of wrong labels
-_LEAST_VARIANCE = 1e-3  # of the skills
 _TINY = 1e-12
 
 
@@ -42,12 +41,14 @@ class AnnotatorModel:
     ----------
     shared : ndarray of shape (C, C)
         The matrix that all annotators share; rows sum to 1.
-    expected_accuracy : ndarray of shape (A, C)
-        The prior mean of the share of right labels, per annotator and true class.
+    accuracy : ndarray of shape (A, C)
+        Expected share of right labels, per annotator and true class.
     counts : ndarray of shape (P, C)
         Expected number of samples of every true class that were given the label of a pair.
-    concentration : float
-        Number of labels per true class that the prior is worth.
+    prior : MatrixPrior
+        The fitted prior of the matrices.
+    prior_counts : PriorCounts
+        The prior of every row.
     log_chances : ndarray of shape (P, C)
         log T_a[z, y] of every pair of annotator and label.
     log_likelihoods : ndarray of shape (n, C)
@@ -59,9 +60,10 @@ class AnnotatorModel:
     """
 
     shared: FloatArray
-    expected_accuracy: FloatArray
+    accuracy: FloatArray
     counts: FloatArray
-    concentration: float
+    prior: MatrixPrior
+    prior_counts: PriorCounts
     log_chances: FloatArray
     log_likelihoods: FloatArray
     posteriors: FloatArray
@@ -83,12 +85,15 @@ class AnnotatorModel:
             Rows sum to 1.
         """
         n_classes = labels.n_classes
-        mean = _with_diagonal(_error_shares(self.shared), self.expected_accuracy[annotator])
         counted = np.zeros((n_classes, n_classes))
         pairs = np.flatnonzero(labels.pair_annotators == annotator)
         counted[:, labels.pair_codes[pairs]] = self.counts[pairs].T
-        matrix = self.concentration * mean + counted
-        return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
+        np.fill_diagonal(counted, 0)
+        errors = self.prior_counts.of_errors[annotator][:, None] * error_shares(self.shared) + counted
+        accuracy = self.accuracy[annotator]
+        matrix = (1 - accuracy)[:, None] * errors / errors.sum(axis=1, keepdims=True)
+        np.fill_diagonal(matrix, accuracy)
+        return np.asarray(matrix)
 
 
 def fit_annotators(
@@ -96,6 +101,8 @@ def fit_annotators(
     log_prior: FloatArray,
     start: FloatArray,
     verified: IntArray | None = None,
+    *,
+    prior: MatrixPrior | None = None,
     n_steps: int = MOST_STEPS,
 ) -> AnnotatorModel:
     """Fit the noise matrices, with the class probabilities held fixed.
@@ -110,6 +117,8 @@ def fit_annotators(
         Posteriors to start from.
     verified : ndarray of shape (n,) or None, default=None
         Verified labels, ``MISSING`` where there is none; they are certain.
+    prior : MatrixPrior or None, default=None
+        The prior to start from.
     n_steps : int, default=100
         Largest number of EM steps.
 
@@ -119,36 +128,32 @@ def fit_annotators(
     """
     known = np.flatnonzero(verified != MISSING) if verified is not None else np.empty(0, dtype=np.int64)
     posteriors = start.copy()
-    skills: FloatArray = np.zeros(labels.n_annotators)
-    variance, concentration, last = 1.0, 1.0, -np.inf
+    prior = MatrixPrior.even() if prior is None else prior
+    before = np.full_like(posteriors, np.inf)
     for step in range(n_steps):
         if verified is not None:
             posteriors[known] = 0
             posteriors[known, verified[known]] = 1
         counts = labels.by_sample.T @ posteriors
-        totals = labels.by_annotator @ counts
         shared = _shared_matrix(labels, counts)
-        skills, variance, accuracy = _fit_skills(
-            labels, counts, totals, shared, skills, variance, _NEWTON_STEPS if step == 0 else 1
-        )
-        means = _prior_means(labels, shared, accuracy)
-        if step % 5 == 0:
-            concentration = _fit_concentration(means, counts, totals)
-        chances = (concentration * means + counts) / (concentration + totals[labels.pair_annotators])
+        if step % _STEPS_PER_PRIOR == 0:
+            prior_counts, prior = fit_prior(labels, counts, shared, prior)
+        accuracy, chances = _expected_chances(labels, counts, shared, prior_counts)
         log_chances = np.log(np.maximum(chances, _TINY))
         log_likelihoods = labels.by_sample @ log_chances
         joint = log_prior + log_likelihoods
         per_sample = logsumexp(joint, axis=1)
         posteriors = np.exp(joint - per_sample[:, None])
-        score = float(per_sample.mean())
-        if abs(score - last) < _LEAST_GAIN:
-            break
-        last = score
+        if step % _STEPS_PER_PRIOR == _STEPS_PER_PRIOR - 1:
+            if float(np.abs(posteriors - before).mean()) < _LEAST_CHANGE:
+                break
+            before = posteriors.copy()
     if verified is not None:
         posteriors[known] = 0
         posteriors[known, verified[known]] = 1
+    score = float(per_sample.mean())
     return AnnotatorModel(
-        shared, accuracy, counts, concentration, log_chances, log_likelihoods, posteriors, score
+        shared, accuracy, counts, prior, prior_counts, log_chances, log_likelihoods, posteriors, score
     )
 
 
@@ -186,48 +191,19 @@ def _shared_matrix(labels: CodedLabels, counts: FloatArray) -> FloatArray:
     return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
 
 
-def _error_shares(shared: FloatArray) -> FloatArray:
-    """(C, C) the shares of every wrong label among the errors of a class; the diagonal is 0."""
-    errors = shared.copy()
-    np.fill_diagonal(errors, 0)
-    return np.asarray(errors / errors.sum(axis=1, keepdims=True))
-
-
-def _with_diagonal(error_shares: FloatArray, accuracy: FloatArray) -> FloatArray:
-    matrix = (1 - accuracy)[:, None] * error_shares
-    np.fill_diagonal(matrix, accuracy)
-    return np.asarray(matrix)
-
-
-def _prior_means(labels: CodedLabels, shared: FloatArray, accuracy: FloatArray) -> FloatArray:
-    """(P, C) the prior mean of T_a[z, y] of every pair."""
-    is_right = labels.pair_codes[:, None] == np.arange(labels.n_classes)
-    of_annotator = accuracy[labels.pair_annotators]
-    return np.where(is_right, of_annotator, (1 - of_annotator) * _error_shares(shared).T[labels.pair_codes])
-
-
-def _fit_skills(
-    labels: CodedLabels,
-    counts: FloatArray,
-    totals: FloatArray,
-    shared: FloatArray,
-    skills: FloatArray,
-    variance: float,
-    n_steps: int,
-) -> tuple[FloatArray, float, FloatArray]:
-    """Newton steps on the skills, and the variance that they suggest; skills, variance, accuracies (A, C)."""
-    right = np.zeros_like(totals)
-    right[labels.pair_annotators, labels.pair_codes] = counts[np.arange(len(counts)), labels.pair_codes]
-    of_class = logit(np.clip(np.diag(shared), _LEAST_SHARE, 1 - _LEAST_SHARE))
-    for _ in range(n_steps):
-        accuracy = expit(of_class + skills[:, None])
-        slope = (right - totals * accuracy).sum(axis=1) - skills / variance
-        curvature = (totals * accuracy * (1 - accuracy)).sum(axis=1) + 1 / variance
-        skills = skills + np.clip(slope / curvature, -_LARGEST_NEWTON_STEP, _LARGEST_NEWTON_STEP)
-    present = totals.any(axis=1)
-    variance = max(float((skills**2 + 1 / curvature)[present].mean()), _LEAST_VARIANCE)
-    accuracy = np.clip(expit(of_class + skills[:, None]), _LEAST_SHARE, 1 - _LEAST_SHARE)
-    return skills, variance, accuracy
+def _expected_chances(
+    labels: CodedLabels, counts: FloatArray, shared: FloatArray, prior: PriorCounts
+) -> tuple[FloatArray, FloatArray]:
+    """(A, C) expected share of right labels, and (P, C) expected T_a[z, y] of every pair."""
+    annotators, codes = labels.pair_annotators, labels.pair_codes
+    right, totals = right_counts(labels, counts), labels.by_annotator @ counts
+    accuracy = (prior.concentration * prior.accuracy + right) / (prior.concentration + totals)
+    of_errors = prior.of_errors[annotators]
+    wrong = np.maximum(totals - right, 0)[annotators]
+    chances = (of_errors * error_shares(shared).T[codes] + counts) / (of_errors + wrong)
+    chances *= (1 - accuracy)[annotators]
+    chances[np.arange(len(codes)), codes] = accuracy[annotators, codes]
+    return accuracy, chances
 
 
 def _fit_concentration(means: FloatArray, counts: FloatArray, totals: FloatArray | float) -> float:

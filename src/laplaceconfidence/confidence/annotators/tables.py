@@ -151,7 +151,7 @@ def best_questions(labels: CodedLabels, consensus: Consensus) -> tuple[IntArray,
 
 def _considered(labels: CodedLabels, consensus: Consensus) -> IntArray:
     """Annotators who do not copy, the most accurate ones if there are many."""
-    accuracy = consensus.model.expected_accuracy.mean(axis=1)
+    accuracy = consensus.model.accuracy.mean(axis=1)
     accuracy[list(consensus.copied_from)] = -1
     best = np.argsort(-accuracy, kind="stable")[:_MOST_ANNOTATORS]
     return np.asarray(best[accuracy[best] >= 0])
