@@ -2,7 +2,7 @@
 
 ``issues-00000.parquet`` and so on have the columns of ``issues.parquet`` and ``rank``,
 ``evidence-00000.parquet`` and so on those of ``evidence.parquet``; ``suspects.csv`` lists the labels to look
-at first.
+at first. The folder ``index``, if the run keeps one, is what another audit can go on from.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.auditing.block_audit import BlockAuditResult
+from laplaceconfidence.blocks.kept_index import copy_index
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.files import replacing, write_json
 from laplaceconfidence.records.audit_run import KIND, AuditRecord, AuditRun, as_json, plain
@@ -55,6 +56,8 @@ def write_block_audit(
             with replacing(temporary / path.name) as copy:
                 shutil.copyfile(path, copy)
         write_csv(temporary / SUSPECTS, result.suspects(result.statement.n_listed).reset_index())
+        if result.keeps_index:
+            copy_index(result.work, temporary)
         write_json(temporary / record_name(KIND), as_json(record))
     return AuditRun(Path(folder), record)
 
