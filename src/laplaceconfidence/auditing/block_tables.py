@@ -252,7 +252,8 @@ def _write_part(
         for name, values in columns.items()
     }
     write_parquet(issues_path(work, part), pa.table(arrays))
-    write_parquet(evidence_path(work, part), _evidence(found), rows_per_group=_EVIDENCE_PAGE)
+    evidence = _evidence(found)
+    write_parquet(evidence_path(work, part), evidence, rows_per_group=_EVIDENCE_PAGE, with_dictionaries=False)
     return work.save(TABLES, part, {}, {"start": start, "stop": stop})
 
 

@@ -223,11 +223,9 @@ def vectors_at(work: WorkFolder, shards: Shards, positions: IntArray) -> FloatAr
 
 
 def _exact_in_block(work: WorkFolder, block: int, queries: FloatArray, shards: Shards, k: int) -> Facts:
-    vectors = work.load(SHARDS, block, "vectors")
+    vectors = np.asarray(work.load(SHARDS, block, "vectors"))
     n_found = min(k + 1, len(vectors))
-    index = faiss.IndexFlatIP(vectors.shape[1])
-    index.add(np.asarray(vectors))
-    similar, found = index.search(queries, n_found)
+    similar, found = faiss.knn(queries, vectors, n_found, metric=faiss.METRIC_INNER_PRODUCT)
     arrays = {"similarities": similar, "positions": found + shards.starts[block]}
     return work.save(EXACT, block, arrays, {})
 
