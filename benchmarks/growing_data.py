@@ -1,11 +1,11 @@
 """Cost of an audit that goes on from a run, against an audit of all data, for one percent of change.
 
-    python benchmarks/growing_data.py [--n 200000] [--features 128]
+    python benchmarks/growing_data.py [--n 200000] [--estimators laplace noise-aware]
 
 Features are those of Fashion-MNIST, shifted, mirrored and scaled (``out_of_core.py``). Three changes of one
 percent: new samples, labels drawn again at random, and the labels that the audit suggests for its worst
 suspects, as after a review. CPU time of the whole audit with its tables and its run folder; every audit runs
-in its own process.
+in its own process. Rows are added to those of earlier runs.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from laplaceconfidence import audit
 from laplaceconfidence.evaluation.metrics import spearman
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
 from laplaceconfidence.stages import observing
-from measuring import in_fresh_process, peak_memory_mib, save
-from out_of_core import K, SEED, CpuTimes, write_points
+from measuring import RESULTS, in_fresh_process, peak_memory_mib, save
+from out_of_core import SEED, CpuTimes, K, write_points
 
 SHARE = 0.01
-CHANGES = ("new samples", "random labels", "reviewed labels")
 SETTINGS: dict[str, dict[str, Any]] = {
     "laplace": {"estimator": "laplace", "n_neighbors": K, "random_state": SEED},
     "noise-aware": {"estimator": "noise-aware", "random_state": SEED},
@@ -127,15 +126,23 @@ def main() -> None:
     if options.one:
         print(json.dumps(measure(*options.one)))
         return
-    rows = []
+    rows = stored_rows()
     with tempfile.TemporaryDirectory() as folder:
         write_points(options.n, Path(folder))
         for estimator in options.estimators:
             for change in ("random labels", "reviewed labels", "new samples"):
-                rows.append(compare(Path(folder), estimator, change))
-                print(json.dumps(rows[-1]), flush=True)
-    settings = {"share": SHARE, "k": K, "classes": 10, "seed": SEED, "threads": 1}
-    save("growing_data", {"settings": settings, "rows": rows})
+                row = compare(Path(folder), estimator, change)
+                rows[estimator, change, options.n] = row
+                print(json.dumps(row), flush=True)
+                settings = {"share": SHARE, "k": K, "classes": 10, "seed": SEED, "threads": 1}
+                save("growing_data", {"settings": settings, "rows": [rows[key] for key in sorted(rows)]})
+
+
+def stored_rows() -> dict[tuple[str, str, int], dict[str, Any]]:
+    """The rows of earlier runs."""
+    stored = RESULTS / "growing_data.json"
+    rows = json.loads(stored.read_text(encoding="utf-8"))["rows"] if stored.exists() else []
+    return {(row["estimator"], row["change"], row["n"]): row for row in rows}
 
 
 if __name__ == "__main__":
