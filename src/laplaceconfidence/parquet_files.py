@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE = 20_000
 
 
-def write_parquet(path: str | Path, table: pa.Table, *, rows_per_group: int | None = None) -> None:
+def write_parquet(
+    path: str | Path, table: pa.Table, *, rows_per_group: int | None = None, with_dictionaries: bool = True
+) -> None:
     """Write a table as Parquet, read it back, and only then give it its name.
 
     Parameters
@@ -24,6 +26,8 @@ def write_parquet(path: str | Path, table: pa.Table, *, rows_per_group: int | No
         The table.
     rows_per_group : int or None, default=None
         Most rows that are read together; ``None`` leaves it to Arrow.
+    with_dictionaries : bool, default=True
+        Whether repeated cells are stored once; for cells that hardly repeat this only takes time.
 
     Raises
     ------
@@ -33,7 +37,13 @@ def write_parquet(path: str | Path, table: pa.Table, *, rows_per_group: int | No
     import pyarrow.parquet as pq
 
     with replacing(path) as temporary:
-        pq.write_table(table, temporary, row_group_size=rows_per_group, write_page_checksum=True)
+        pq.write_table(
+            table,
+            temporary,
+            row_group_size=rows_per_group,
+            use_dictionary=with_dictionaries,
+            write_page_checksum=True,
+        )
         _check_content(temporary, table, Path(path).name)
 
 

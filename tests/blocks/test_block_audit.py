@@ -59,7 +59,7 @@ def compare(found: pd.DataFrame, expected: pd.DataFrame, words: list[str] = WORD
 
 
 def test_the_table_is_that_of_an_audit_in_memory(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("laplaceconfidence.auditing.block_audit.ROWS_PER_PART", 150)
+    monkeypatch.setattr("laplaceconfidence.auditing.block_tables.ROWS_PER_PART", 150)
     data = pd.concat([pd.read_parquet(path) for path in sorted(parquet.iterdir())], ignore_index=True)
     expected = audit(data, **SETTINGS)
     found = audit(parquet, memory="1GB", **SETTINGS)

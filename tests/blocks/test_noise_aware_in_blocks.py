@@ -67,15 +67,17 @@ def test_the_posterior_is_that_of_bayes() -> None:
     features, given, _ = blobs(400)
     estimator = NoiseAwareConfidence(random_state=0).fit(features, given)
     assert estimator.identifiable_
-    fit = SampleFit(estimator, np.empty(0, dtype=np.int64), 4, 0.0)
+    fit = SampleFit.of(estimator, np.arange(400), given, 4)
     labels = np.array([0, 1, -1, 3])
-    distributions, confidence = fit.posterior(features[:4], labels)
     p = estimator.predict_proba(features[:4])
+    np.testing.assert_array_equal(fit.probabilities(features[:4]), p)
+    distributions, confidence = fit.posterior(p, labels)
     for row, own in enumerate(labels):
         joint = p[row] if own < 0 else p[row] * estimator.transition_matrix_[:, own]
         np.testing.assert_allclose(distributions[row], joint / joint.sum(), rtol=1e-6)
     sent = pickle.loads(pickle.dumps(fit))  # noqa: S301 (as Dask sends it to its own workers)
-    np.testing.assert_array_equal(sent.posterior(features[:4], labels)[0], distributions)
+    again = sent.posterior(sent.probabilities(features[:4]), labels)[0]
+    np.testing.assert_array_equal(again, distributions)
     assert np.isnan(confidence[2])
     np.testing.assert_allclose(confidence[0], distributions[0, 0])
 

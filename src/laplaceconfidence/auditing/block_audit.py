@@ -6,13 +6,14 @@ every label in the order of trust.
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import weakref
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,32 +21,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
-from laplaceconfidence.auditing.block_fits import FITS, NOISE_AWARE, BlockFit
+from laplaceconfidence.auditing.block_fits import FITS, NOISE_AWARE
+from laplaceconfidence.auditing.block_tables import (
+    BlockTables,
+    derive_row_ids,
+    evidence_path,
+    issues_path,
+    rows_of_data,
+    write_tables,
+)
 from laplaceconfidence.auditing.diagnostics import FitDiagnostics, installed_versions
 from laplaceconfidence.auditing.statement import AuditStatement, rows_to_look_at
-from laplaceconfidence.auditing.table import FlagRule, label_column
-from laplaceconfidence.blocks.executor import Executor, LocalExecutor, run_parts
-from laplaceconfidence.blocks.ids import derive_ids, ids_of
-from laplaceconfidence.blocks.inputs import BlockData, cells, open_data
+from laplaceconfidence.auditing.table import FlagRule
+from laplaceconfidence.blocks.executor import LocalExecutor
+from laplaceconfidence.blocks.inputs import BlockData, open_data
+from laplaceconfidence.blocks.kept_index import KEPT, keep_index
 from laplaceconfidence.blocks.plan import BlockPlan, check_disk, default_memory, parse_memory
-from laplaceconfidence.blocks.results import results_of_rows, scores_by_row
-from laplaceconfidence.blocks.sources import Piece
-from laplaceconfidence.blocks.work_folder import Facts, WorkFolder
-from laplaceconfidence.confidence.decisions import threshold_for_precision
-from laplaceconfidence.data.labels import MISSING, encodable
+from laplaceconfidence.blocks.work_folder import WorkFolder
+from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.read_options import ReadOptions
-from laplaceconfidence.parquet_files import write_parquet
 from laplaceconfidence.stages import StageTimer, observing, stage
 from laplaceconfidence.validation import check_integer, must_be
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = "tables"  # stage
-RANKS = "ranks"
-RARE = 0.1  # of an even share of the labels, as for audits in memory
-ROWS_PER_PART = 100_000
-_EVIDENCE_PAGE = 2_000  # rows that a review reads at a time
 _INPUT = "input"  # folder of arrays that were not in files
 
 
@@ -63,16 +63,8 @@ class BlockAuditResult:
         What the estimator reports about its fit.
     plan : BlockPlan
         The sizes that were used.
-    n_parts : int
-        Number of parts of the tables.
-    n_rare : int
-        Samples of classes with less than a tenth of an even share of the labels.
-    scores : ndarray of shape (n,)
-        Probability that the given label is right, by row; NaN where there is none.
-    flagged : ndarray of bool, shape (n,)
-        Which labels are flagged, by row.
-    order : ndarray of int, shape (n,)
-        Rows, the least trustworthy label first.
+    tables : BlockTables
+        The tables, with the scores and flags of all labels.
     rule : FlagRule
         Which labels are flagged.
     settings : dict
@@ -89,11 +81,7 @@ class BlockAuditResult:
     work: WorkFolder
     diagnostics: FitDiagnostics
     plan: BlockPlan
-    n_parts: int
-    n_rare: int
-    scores: FloatArray
-    flagged: BoolArray
-    order: IntArray
+    tables: BlockTables
     rule: FlagRule
     settings: dict[str, Any]
     timings: dict[str, float]
@@ -102,6 +90,36 @@ class BlockAuditResult:
 
     def __repr__(self) -> str:
         return f"BlockAuditResult({self.statement.short}, by {self.estimator_name})"
+
+    @property
+    def n_parts(self) -> int:
+        """int: number of parts of the tables."""
+        return self.tables.n_parts
+
+    @property
+    def n_rare(self) -> int:
+        """int: samples of classes with less than a tenth of an even share of the labels."""
+        return self.tables.n_rare
+
+    @property
+    def scores(self) -> FloatArray:
+        """ndarray of shape (n,): probability that the given label is right, by row; NaN without one."""
+        return self.tables.scores
+
+    @property
+    def flagged(self) -> BoolArray:
+        """ndarray of bool, shape (n,): which labels are flagged, by row."""
+        return self.tables.flagged
+
+    @property
+    def order(self) -> IntArray:
+        """ndarray of int, shape (n,): rows, the least trustworthy label first."""
+        return self.tables.order
+
+    @property
+    def keeps_index(self) -> bool:
+        """bool: whether ``save`` stores what another audit can go on from."""
+        return self.work.is_done(KEPT, 0)
 
     @property
     def n_issues(self) -> int:
@@ -188,6 +206,46 @@ class BlockAuditResult:
         ]
         return pd.concat(found).set_index("row").loc[wanted]
 
+    def keep(
+        self,
+        settings: Mapping[str, Any],
+        fit: Mapping[str, Any],
+        *,
+        sources: list[dict[str, Any] | None],
+        n_first: int,
+    ) -> None:
+        """Mark the parts that another audit needs to go on from this one.
+
+        Parameters
+        ----------
+        settings : mapping of str to object
+            Settings that the parts depend on.
+        fit : mapping of str to object
+            What the estimator needs to go on.
+        sources : list of dict or None
+            Where the data came from.
+        n_first : int
+            Number of samples of the last full audit.
+        """
+        data = self.data
+        about = {
+            "n_classes": data.n_classes,
+            "class_names": list(data.class_names),
+            "class_values": data.class_values.tolist(),
+            "n_features": data.features.n_features,
+            "feature_columns": list(data.features.columns),
+            "roles": sorted(data.columns),
+            "settings": dict(settings),
+            "recorded": self.settings,
+            "rule": asdict(self.rule),
+            "plan": asdict(self.plan),
+            "table_parts": self.tables.spans,
+            "sources": sources,
+            "n_first": n_first,
+        }
+        facts = {"estimator": self.estimator_name, "fit": dict(fit), "audit": about}
+        keep_index(self.work, data.labels, fit["stages"], facts)
+
     def save(self, folder: str | Path, *, overwrite: bool = False, discard_decisions: bool = False) -> Path:
         """Write the run folder that the commands ``report``, ``review`` and ``export`` read.
 
@@ -224,6 +282,7 @@ def audit_in_blocks(
     memory: Any = None,
     client: Any = None,
     work: str | Path | None = None,
+    keep_index: bool = False,
     stating: Callable[[BlockPlan], None] | None = None,
 ) -> BlockAuditResult:
     """Audit data in blocks of rows.
@@ -250,6 +309,8 @@ def audit_in_blocks(
     work : path, optional
         Folder for parts, which an audit that is started again goes on from; by default a temporary one, which
         is removed with the result.
+    keep_index : bool, default=False
+        Whether ``save`` stores what another audit can go on from.
     stating : callable, optional
         Called with the plan before anything is computed.
 
@@ -268,11 +329,12 @@ def audit_in_blocks(
         raise must_be("work", rule_text, None)
     # Fixed where none is given: parts of another seed would be of no use to an audit that goes on.
     seed = 0 if random_state is None else check_integer(random_state, "random_state", minimum=0)
+    asked = (source, options, unfitted, name, rule, seed, memory, client, keep_index)
     if work is not None:
-        return _audited(source, options, unfitted, name, rule, seed, memory, client, Path(work), stating)
+        return _audited(*asked, Path(work), stating)
     place = Path(tempfile.mkdtemp(prefix="laplaceconfidence-"))
     try:
-        result = _audited(source, options, unfitted, name, rule, seed, memory, client, place, stating)
+        result = _audited(*asked, place, stating)
     except BaseException:
         _remove(place)
         raise
@@ -289,6 +351,7 @@ def _audited(
     seed: int,
     memory: Any,
     client: Any,
+    keep: bool,
     work: Path,
     stating: Callable[[BlockPlan], None] | None,
 ) -> BlockAuditResult:
@@ -298,16 +361,18 @@ def _audited(
             data = open_data(source, options, place.with_name(f"{place.name}-{_INPUT}"))
         budget = _budget(memory, executor)
         fit = FITS[name].planned(unfitted, data, seed, budget, executor)
-        folder = WorkFolder.opened(place, _described(data, name, fit.settings, rule))
+        described = {**_described(data, name, fit.settings, rule), "keep_index": keep}
+        folder = WorkFolder.opened(place, described)
         check_disk(place, fit.plan, sum(path.stat().st_size for path in place.rglob("*") if path.is_file()))
         if stating is not None:
             stating(fit.plan)
         executor.prepare(fit.plan.cache)
-        diagnostics = fit.run(executor, folder, data)
-        tables = _write_tables(executor, folder, data, rule, fit)
+        diagnostics = fit.run(executor, folder, data, keep=keep)
+        derive_row_ids(executor, data, folder, fit.digests)
+        tables = write_tables(executor, folder, data, rule, fit.n_result_parts, rows_of_data(data))
     recorded = {**unfitted.get_params(), "random_state": seed, **asdict(rule)}
     recorded.pop("missing_label", None)
-    return BlockAuditResult(
+    result = BlockAuditResult(
         data=data,
         work=folder,
         plan=fit.plan,
@@ -317,42 +382,20 @@ def _audited(
         timings=timer.seconds,
         versions=installed_versions(),
         estimator_name=name,
-        **tables,
+        tables=tables,
     )
+    if keep:
+        result.keep(fit.settings, fit.kept, sources=[_plain_source(data.described)], n_first=len(data))
+    return result
 
 
-def issues_path(work: WorkFolder, part: int) -> Path:
-    """Return the file of a part of the table.
-
-    Parameters
-    ----------
-    work : WorkFolder
-        Where the parts are.
-    part : int
-        Number of the part.
-
-    Returns
-    -------
-    pathlib.Path
-    """
-    return work.path / TABLES / f"issues-{part:05d}.parquet"
-
-
-def evidence_path(work: WorkFolder, part: int) -> Path:
-    """Return the file of a part of the evidence.
-
-    Parameters
-    ----------
-    work : WorkFolder
-        Where the parts are.
-    part : int
-        Number of the part.
-
-    Returns
-    -------
-    pathlib.Path
-    """
-    return work.path / TABLES / f"evidence-{part:05d}.parquet"
+def _plain_source(described: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Source and options as JSON stores them; ``None`` where the data cannot be read again with them."""
+    try:
+        found: dict[str, Any] = json.loads(json.dumps(dict(described)))
+    except TypeError:  # labels that were passed as an array
+        return None
+    return found or None
 
 
 def _described(data: BlockData, name: str, settings: Mapping[str, Any], rule: FlagRule) -> dict[str, Any]:
@@ -390,113 +433,6 @@ def _budget(memory: Any, executor: Any) -> int:
     if own is not None and asked > own:
         raise must_be("memory", f"at most what the smallest worker has, {own / 1e9:.1f} GB", memory)
     return asked
-
-
-def _write_tables(
-    executor: Executor, work: WorkFolder, data: BlockData, rule: FlagRule, fit: BlockFit
-) -> dict[str, Any]:
-    """Rank the labels, and write the tables in parts."""
-    with stage("ranking"):
-        scores, predicted = scores_by_row(work, fit.n_result_parts, len(data))
-        missing = data.labels == MISSING
-        order = np.argsort(np.where(missing, np.inf, scores), kind="stable")
-        if rule.target_precision is not None:
-            suspected = scores < threshold_for_precision(scores, rule.target_precision)
-        else:
-            suspected = predicted != data.labels if rule.threshold is None else scores < rule.threshold
-        flagged = suspected & ~missing
-        if not work.is_done(RANKS, 0):
-            rank = np.empty(len(order), dtype=np.int64)
-            rank[order] = np.arange(len(order))
-            work.save(RANKS, 0, {"rank": rank, "flagged": flagged}, {})
-            del rank
-    if not data.has_ids:
-        derive_ids(executor, _without_labels(data), work, fit.digests)
-    counts = np.bincount(data.labels[~missing], minlength=data.n_classes)
-    rare = counts < RARE * (~missing).sum() / data.n_classes
-    parts = _parts_of(data)
-    arguments = [
-        (
-            _without_labels(data),
-            pieces,
-            data.labels[pieces[0].start : pieces[-1].stop],
-            rare,
-            fit.n_result_parts,
-        )
-        for pieces in parts
-    ]
-    run_parts(executor, work, TABLES, _write_part, arguments)
-    n_rare = int(counts[rare].sum())
-    return {"n_parts": len(parts), "n_rare": n_rare, "scores": scores, "flagged": flagged, "order": order}
-
-
-def _without_labels(data: BlockData) -> BlockData:
-    """The data as tasks get it, which are given their own labels only."""
-    return replace(data, labels=data.labels[:0])
-
-
-def _parts_of(data: BlockData) -> list[list[Piece]]:
-    """Consecutive pieces of the source, about as many rows each as a part of the table should have."""
-    parts: list[list[Piece]] = [[]]
-    for piece in data.features.pieces:
-        if parts[-1] and piece.stop - parts[-1][0].start > ROWS_PER_PART:
-            parts.append([])
-        parts[-1].append(piece)
-    return parts
-
-
-def _write_part(
-    work: WorkFolder,
-    part: int,
-    data: BlockData,
-    pieces: list[Piece],
-    labels: IntArray,
-    rare: BoolArray,
-    n_blocks: int,
-) -> Facts:
-    import pandas as pd
-    import pyarrow as pa
-
-    start, stop = pieces[0].start, pieces[-1].stop
-    found = results_of_rows(work, n_blocks, start, stop)
-    given = labels.astype(np.int64)
-    columns: dict[str, Any] = {
-        "row": np.arange(start, stop),
-        "id": encodable(np.array(ids_of(work, data, pieces), dtype=object)),
-        "given_label": label_column(data.class_values, given),
-        "predicted_label": label_column(data.class_values, found["predicted"].astype(np.int64)),
-        "predicted_probability": found["predicted_probability"],
-        "label_score": found["scores"],
-        "is_label_issue": np.asarray(work.load(RANKS, 0, "flagged")[start:stop]),
-        "alternative_label": label_column(data.class_values, found["alternative"].astype(np.int64)),
-        "alternative_probability": found["alternative_probability"],
-        "is_rare_class_issue": (given != MISSING) & rare[given],
-        "rank": np.asarray(work.load(RANKS, 0, "rank")[start:stop]),
-    }
-    for role in ("text", "path"):
-        if role in data.columns:
-            texts = [cell or "" for cell in cells(data, role, pieces)]
-            columns[role] = encodable(np.array(texts, dtype=object))
-    (work.path / TABLES).mkdir(exist_ok=True)
-    write_parquet(issues_path(work, part), pa.Table.from_pandas(pd.DataFrame(columns), preserve_index=False))
-    write_parquet(evidence_path(work, part), _evidence(found), rows_per_group=_EVIDENCE_PAGE)
-    return work.save(TABLES, part, {}, {"start": start, "stop": stop})
-
-
-def _evidence(found: Mapping[str, Any]) -> Any:
-    import pyarrow as pa
-
-    def lists(values: Any, kept: Any) -> Any:
-        ends = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
-        return pa.ListArray.from_arrays(pa.array(ends), pa.array(values[kept]))
-
-    classes = np.ones(found["top_classes"].shape, dtype=bool)
-    columns = {name: lists(found[name], classes) for name in ("top_classes", "top_probabilities")}
-    if "neighbors" in found:
-        known = found["neighbors"] >= 0
-        columns |= {name: lists(found[name], known) for name in ("neighbors", "similarities", "weights")}
-        columns["n_neighbors"] = found["n_neighbors"]
-    return pa.table(columns)
 
 
 def remove_work(result: BlockAuditResult) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -69,6 +69,8 @@ def audit(
     memory: None = ...,
     client: None = ...,
     work: None = ...,
+    keep_index: Literal[False] = ...,
+    since: None = ...,
     verbose: int = ...,
     **settings: Any,
 ) -> AuditResult: ...
@@ -96,6 +98,8 @@ def audit(
     memory: str | int | None = ...,
     client: Any = ...,
     work: str | Path | None = ...,
+    keep_index: bool = ...,
+    since: str | Path | None = ...,
     verbose: int = ...,
     **settings: Any,
 ) -> BlockAuditResult: ...
@@ -133,6 +137,8 @@ def audit(
     memory: str | int | None = None,
     client: Any = None,
     work: str | Path | None = None,
+    keep_index: bool = False,
+    since: str | Path | None = None,
     verbose: int = 0,
     **settings: Any,
 ) -> AuditResult | BlockAuditResult:
@@ -199,6 +205,11 @@ def audit(
     work : str or path, optional
         Folder for parts of an audit in blocks, which all workers must see under the same path. An audit that
         was stopped goes on from finished parts if it is started again with the same folder.
+    keep_index : bool, default=False
+        Whether the saved run keeps what another audit can go on from; the audit runs in blocks.
+    since : str or path, optional
+        The folder of a run with an index: ``dataset`` holds samples that are new, or whose labels changed,
+        and the result covers them and all samples of the run. Estimator and settings are those of the run.
     verbose : int, default=0
         1 logs the start and the seconds of every stage as INFO to the logger "laplaceconfidence", and shows
         the records on ``sys.stderr`` where no handler would show them; 0 logs nothing.
@@ -208,7 +219,7 @@ def audit(
     Returns
     -------
     AuditResult or BlockAuditResult
-        A ``BlockAuditResult`` where ``memory``, ``client`` or ``work`` is given.
+        A ``BlockAuditResult`` where ``memory``, ``client``, ``work``, ``keep_index`` or ``since`` is given.
 
     Examples
     --------
@@ -233,7 +244,7 @@ def audit(
         annotators=annotators,
         samples=samples,
     )
-    if memory is not None or client is not None or work is not None:
+    if any(value is not None for value in (memory, client, work, since)) or keep_index:
         only_in_memory = {
             "encoder": encoder,
             "pred_probs": pred_probs,
@@ -251,18 +262,28 @@ def audit(
             if value is not None:
                 raise must_be(name, "left out where an audit runs in blocks", type(value).__name__)
         from laplaceconfidence.auditing.block_audit import audit_in_blocks
+        from laplaceconfidence.auditing.block_growth import audit_since, refuse_settings
 
+        rule = FlagRule(threshold, target_precision)
+        if since is not None:
+            n_jobs = settings.pop("n_jobs", None)
+            given = {"estimator": estimator, "random_state": random_state, **settings}
+            refuse_settings({**given, "memory": memory, "client": client, "work": work})
+            with logging_stages(verbose):
+                own_rule = None if rule == FlagRule() else rule
+                return audit_since(dataset, options, since, rule=own_rule, n_jobs=n_jobs)
         with logging_stages(verbose):
             return audit_in_blocks(
                 dataset,
                 options,
                 estimator=estimator,
                 settings=settings,
-                rule=FlagRule(threshold, target_precision),
+                rule=rule,
                 random_state=random_state,
                 memory=memory,
                 client=client,
                 work=work,
+                keep_index=keep_index,
             )
     with logging_stages(verbose):
         inputs = audit_inputs(dataset, test, options)

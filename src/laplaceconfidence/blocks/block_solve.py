@@ -90,6 +90,26 @@ class BlockSystem:
             _product, [self.shards] * len(needed), [self.alpha] * len(needed), vectors, needed, self.needs
         )
 
+    def product_of(self, block: int, vectors: Sequence[Any]) -> Any:
+        """Multiply the rows of (I - alpha S) of one block with vectors in blocks.
+
+        Parameters
+        ----------
+        block : int
+            Number of the block.
+        vectors : sequence of object
+            What stands for the blocks of the vectors.
+
+        Returns
+        -------
+        object
+            What stands for this block of the product.
+        """
+        others, submit = self.needs[block], self.executor.submit
+        scaled = [submit(SOLVE, _scaled, self.work, other, vectors[other]) for other in others]
+        arguments = self.shards, self.alpha, vectors[block], scaled, others
+        return submit(SOLVE, _product, self.work, block, *arguments)
+
     def sums(self, parts: Sequence[Any]) -> FloatArray:
         """Sum small results over the blocks, in float64.
 
@@ -162,7 +182,7 @@ def solve_chunk(
     max_iter : int
         Largest number of iterations.
     start : sequence of object or None, default=None
-        Blocks of an initial solution; ``None`` starts from the component that converges slowest.
+        Blocks of the solution of a similar system; ``None`` starts from the component that converges slowest.
 
     Returns
     -------
@@ -178,7 +198,9 @@ def solve_chunk(
     if start is None:
         overlap = system.sums(system.each(_slow_overlap, given)) / (system.total_degree * (1 - system.alpha))
         start = system.each(_slow_start, [overlap] * n_blocks, given)
-    states = system.each(_first_state, given, start, system.products(start))
+        states = system.each(_first_state, given, start, system.products(start))
+    else:
+        states = _best_in_span(system, given, start)
     rr = system.sums(system.each(_residual_dots, states))
     n_iterations = np.zeros(len(sizes), dtype=np.int64)
     active = np.sqrt(rr) > tol * sizes
@@ -203,6 +225,23 @@ def solve_chunk(
     )
     residuals = np.sqrt(_ratio(squared, sizes**2, np.ones(len(sizes), dtype=bool)))
     return ChunkSolution(solution, residuals, n_iterations, ~active, (energy_given, 0.5 * float(energies)))
+
+
+def _best_in_span(system: BlockSystem, given: Sequence[Any], start: Sequence[Any]) -> list[Any]:
+    """The best start among the sums of given vectors and combinations of them and of the slowest component.
+
+    What changes little by little over the graph converges slowly, and solutions of a similar system span most
+    of it: without this step, a start from them saves half as many iterations.
+    """
+    n_blocks = system.shards.n_blocks
+    alpha, products = [system.alpha] * n_blocks, system.products(start)
+    spans = system.sums(system.each(_span_products, alpha, given, start, products))  # (c + 1, 2 c + 1)
+    n_span = len(spans)
+    scale = np.sqrt(np.maximum(np.diag(spans), np.finfo(np.float64).tiny))
+    energy = spans[:, :n_span] / np.outer(scale, scale)
+    found, *_ = np.linalg.lstsq(energy, spans[:, n_span:] / scale[:, None], rcond=1e-10)
+    mixing = found / scale[:, None]
+    return system.each(_combined_state, alpha, [mixing] * n_blocks, given, start, products)
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray, where: BoolArray) -> FloatArray:
@@ -272,6 +311,38 @@ def _first_state(
 ) -> _State:
     r = given - product
     return _State(x, r, r)
+
+
+def _slowest(graph: GraphBlock, alpha: float) -> tuple[FloatArray, FloatArray]:
+    """The component that converges slowest, and (I - alpha S) times it; samples without neighbors keep it."""
+    root = _root_degree(graph)
+    isolated = np.diff(graph.matrix.indptr) == 0
+    return root, np.where(isolated[:, None], root, np.float32(1 - alpha) * root)
+
+
+def _span_products(
+    work: WorkFolder, block: int, alpha: float, given: FloatArray, x: FloatArray, product: FloatArray
+) -> FloatArray:
+    """V^T A V and V^T (B - A X), side by side, where V are the vectors X and the slowest component."""
+    slow, slow_product = _slowest(load_graph(work, block), alpha)
+    span = np.hstack([x, slow]).astype(np.float64)
+    both: FloatArray = span.T @ np.hstack([product, slow_product, given - product]).astype(np.float64)
+    return both
+
+
+def _combined_state(
+    work: WorkFolder,
+    block: int,
+    alpha: float,
+    mixing: FloatArray,
+    given: FloatArray,
+    x: FloatArray,
+    product: FloatArray,
+) -> _State:
+    slow, slow_product = _slowest(load_graph(work, block), alpha)
+    mixing = mixing.astype(np.float32)
+    r = given - product - np.hstack([product, slow_product]) @ mixing
+    return _State(x + np.hstack([x, slow]) @ mixing, r, r)
 
 
 def _residual_dots(work: WorkFolder, block: int, state: _State) -> FloatArray:

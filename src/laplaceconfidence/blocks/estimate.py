@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from laplaceconfidence.arrays import IntArray, row_blocks
+from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.blocks.block_solve import SOLVE, BlockSystem, solve_chunk
 from laplaceconfidence.blocks.executor import Executor
 from laplaceconfidence.blocks.graph_blocks import GRAPH, build_graph
@@ -30,6 +31,10 @@ from laplaceconfidence.stages import stage
 
 READ_OUT = "confidence"
 SOLVED = "solved"  # what the solver reports, one part per chunk of classes
+SOLUTION = "solution"  # the solution itself, where it is kept; one stage per chunk of classes
+
+
+Start = Callable[[BlockSystem, int, slice], list[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +89,8 @@ class BlockEstimate:
         Laplacian energy of the given labels and of the solution.
     last_chunk : int
         Number of the last chunk of classes, whose read-out holds all of them.
+    n_lists : int
+        Lists that a query asked.
     """
 
     work: WorkFolder
@@ -96,6 +103,7 @@ class BlockEstimate:
     converged: bool
     energy: tuple[float, float]
     last_chunk: int
+    n_lists: int
 
     def rows(self, block: int) -> IntArray:
         """Return the rows of the data in a block.
@@ -135,6 +143,7 @@ def estimate(
     settings: BlockSettings,
     *,
     with_digests: bool = False,
+    keep_solution: bool = False,
 ) -> BlockEstimate:
     """Estimate the confidence of every label; parts that an earlier run finished are not computed again.
 
@@ -154,6 +163,8 @@ def estimate(
         The settings.
     with_digests : bool, default=False
         Whether digests of the features are kept, as ids.
+    keep_solution : bool, default=False
+        Whether the solution is written, for an audit that goes on from it.
 
     Returns
     -------
@@ -183,11 +194,69 @@ def estimate(
             LaplaceConfidenceWarning,
             stacklevel=2,
         )
-    needs = build_graph(executor, work, shards)
-    degrees = [work.facts(GRAPH, block)["total_degree"] for block in range(shards.n_blocks)]
-    system = BlockSystem(executor, work, shards, needs, settings.alpha, float(np.sum(degrees)))
+    build_graph(executor, work, shards)
+    return solve_and_read(
+        executor,
+        work,
+        shards,
+        codes,
+        n_classes,
+        settings,
+        recall=recall,
+        n_lists=n_lists,
+        keep_solution=keep_solution,
+    )
+
+
+def solve_and_read(
+    executor: Executor,
+    work: WorkFolder,
+    shards: Shards,
+    codes: IntArray,
+    n_classes: int,
+    settings: BlockSettings,
+    *,
+    recall: float,
+    n_lists: int,
+    start: Start | None = None,
+    keep_solution: bool = False,
+) -> BlockEstimate:
+    """Solve on a graph that is there, and read confidences and best classes.
+
+    Parameters
+    ----------
+    executor : Executor
+        Where tasks run.
+    work : WorkFolder
+        Where the parts are, those of the graph among them.
+    shards : Shards
+        The blocks.
+    codes : ndarray of int, shape (n,)
+        Codes of the given labels, by row.
+    n_classes : int
+        Number of classes.
+    settings : BlockSettings
+        The settings.
+    recall : float
+        Recall of the search.
+    n_lists : int
+        Lists that a query asked.
+    start : callable or None, default=None
+        Called with the system, the number of a chunk of classes and the classes; returns the blocks of an
+        initial solution.
+    keep_solution : bool, default=False
+        Whether the solution is written.
+
+    Returns
+    -------
+    BlockEstimate
+    """
+    facts = [work.facts(GRAPH, block) for block in range(shards.n_blocks)]
+    total_degree = float(np.sum([fact["total_degree"] for fact in facts]))
+    needs = [fact["needs"] for fact in facts]
+    system = BlockSystem(executor, work, shards, needs, settings.alpha, total_degree)
     by_block = [codes[work.load(SHARDS, block, "rows")].astype(np.int32) for block in range(shards.n_blocks)]
-    reports = _solve_all(system, by_block, n_classes, settings)
+    reports = _solve_all(system, by_block, n_classes, settings, start, keep_solution)
     residual = max(report["residual"] for report in reports)
     converged = all(report["converged"] for report in reports)
     if not converged:
@@ -196,7 +265,7 @@ def estimate(
             f"residual of {residual:.2g}, above tol={settings.tol:g}. The ranking of the samples rarely "
             "changes in further iterations; raise 'max_iter' for more precise confidences.",
             ConvergenceWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return BlockEstimate(
         work=work,
@@ -212,6 +281,7 @@ def estimate(
             sum(report["energy_solution"] for report in reports),
         ),
         last_chunk=len(reports) - 1,
+        n_lists=n_lists,
     )
 
 
@@ -236,7 +306,12 @@ def load_read_out(work: WorkFolder, chunk: int, block: int) -> ReadOut:
 
 
 def _solve_all(
-    system: BlockSystem, codes: list[IntArray], n_classes: int, settings: BlockSettings
+    system: BlockSystem,
+    codes: list[IntArray],
+    n_classes: int,
+    settings: BlockSettings,
+    start: Start | None,
+    keep_solution: bool,
 ) -> list[Facts]:
     """Solve chunk by chunk; a chunk that an earlier run finished is not solved again."""
     work, n_blocks = system.work, system.shards.n_blocks
@@ -244,9 +319,16 @@ def _solve_all(
     with stage(SOLVE, total=n_classes) as advance:
         for number, columns in enumerate(chunks):
             if not work.is_done(SOLVED, number):
-                found = solve_chunk(system, codes, columns, tol=settings.tol, max_iter=settings.max_iter)
-                firsts = [(number, columns.start)] * n_blocks
-                system.executor.gather(system.each(_read_chunk, firsts, found.values, codes))
+                found = solve_chunk(
+                    system,
+                    codes,
+                    columns,
+                    tol=settings.tol,
+                    max_iter=settings.max_iter,
+                    start=None if start is None else start(system, number, columns),
+                )
+                chunk = [(number, columns.start, keep_solution)] * n_blocks
+                system.executor.gather(system.each(_read_chunk, chunk, found.values, codes))
                 report = {
                     "residual": float(found.residuals.max()),
                     "n_iter": int(found.n_iterations.max()),
@@ -261,8 +343,12 @@ def _solve_all(
     return [work.facts(SOLVED, number) for number in range(len(chunks))]
 
 
-def _read_chunk(work: WorkFolder, block: int, chunk: tuple[int, int], solution: Any, codes: IntArray) -> None:
-    number, first = chunk
+def _read_chunk(
+    work: WorkFolder, block: int, chunk: tuple[int, int, bool], solution: FloatArray, codes: IntArray
+) -> None:
+    number, first, keep_solution = chunk
     before = load_read_out(work, number - 1, block) if number else ReadOut.empty(len(codes))
     after = before.with_classes(solution, first, codes)
     work.save(f"{READ_OUT}-{number}", block, after._asdict(), {})
+    if keep_solution:
+        work.save(f"{SOLUTION}-{number}", block, {"values": solution}, {})

@@ -79,11 +79,28 @@ def load_graph(work: WorkFolder, block: int) -> GraphBlock:
     -------
     GraphBlock
     """
-    found: GraphBlock = cached((GRAPH, str(work.path), block), _load, work, block)
+    found: GraphBlock = cached((GRAPH, str(work.path), block), _read, work, block)
     return found
 
 
-def _load(work: WorkFolder, block: int) -> tuple[GraphBlock, int]:
+def read_graph(work: WorkFolder, block: int) -> GraphBlock:
+    """Read a block of the graph from the disk.
+
+    Parameters
+    ----------
+    work : WorkFolder
+        Where the parts are.
+    block : int
+        Number of the block.
+
+    Returns
+    -------
+    GraphBlock
+    """
+    return _read(work, block)[0]
+
+
+def _read(work: WorkFolder, block: int) -> tuple[GraphBlock, int]:
     names = ("data", "indices", "indptr", "columns", "degree")
     data, indices, indptr, columns, degree = (work.load(GRAPH, block, name, mapped=False) for name in names)
     matrix = sparse.csr_array((data, indices, indptr), shape=(len(degree), len(columns)))
@@ -128,7 +145,32 @@ def _build_block(work: WorkFolder, block: int, shards: Shards) -> Facts:
     shape = (m, len(distinct))
     own = sparse.csr_array((weights, (rows, numbers[: len(columns)])), shape=shape)
     transposed = sparse.csr_array((their_weights, (into - start, numbers[len(columns) :])), shape=shape)
-    matrix = own.maximum(transposed).tocsr()
+    return save_graph(work, block, shards, own.maximum(transposed).tocsr(), distinct)
+
+
+def save_graph(
+    work: WorkFolder, block: int, shards: Shards, matrix: sparse.csr_array, columns: IntArray
+) -> Facts:
+    """Write a block of the graph.
+
+    Parameters
+    ----------
+    work : WorkFolder
+        Where the parts are.
+    block : int
+        Number of the block.
+    shards : Shards
+        The blocks.
+    matrix : scipy.sparse.csr_array of shape (m, n_columns)
+        The rows of A.
+    columns : ndarray of int64, shape (n_columns,)
+        Positions of the columns, sorted.
+
+    Returns
+    -------
+    dict of str to object
+        The blocks in which the columns lie, and the sum of the degrees.
+    """
     matrix.sort_indices()
     degree = np.asarray(matrix.sum(axis=1, dtype=np.float64)).ravel()
     isolated = degree <= 0
@@ -137,8 +179,8 @@ def _build_block(work: WorkFolder, block: int, shards: Shards) -> Facts:
         "data": matrix.data.astype(np.float32),
         "indices": matrix.indices.astype(np.int32),
         "indptr": matrix.indptr.astype(np.int64 if matrix.nnz >= 2**31 else np.int32),
-        "columns": distinct.astype(np.int64),
+        "columns": columns.astype(np.int64),
         "degree": degree,
     }
-    needs = np.unique(shards.blocks_of(distinct)).tolist() if len(distinct) else []
+    needs = np.unique(shards.blocks_of(columns)).tolist() if len(columns) else []
     return work.save(GRAPH, block, arrays, {"needs": needs, "total_degree": float(degree.sum())})

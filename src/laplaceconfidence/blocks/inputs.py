@@ -83,7 +83,7 @@ class BlockData:
         return "id" in self.columns
 
 
-def open_data(source: Any, options: ReadOptions, folder: Path) -> BlockData:
+def open_data(source: Any, options: ReadOptions, folder: Path, *, fewest_classes: int = 2) -> BlockData:
     """Open data that is to be read in blocks.
 
     Parameters
@@ -94,11 +94,23 @@ def open_data(source: Any, options: ReadOptions, folder: Path) -> BlockData:
         How to read it.
     folder : Path
         Where what is not in files yet is written.
+    fewest_classes : int, default=2
+        Number of classes that the labels must have at least.
 
     Returns
     -------
     BlockData
     """
+    data = _opened(source, options, folder)
+    if data.n_classes < fewest_classes:
+        found = f"1 class: {data.class_values.tolist()}"
+        raise must_be(
+            "labels", "of at least two classes", found, "A label can only be wrong where others exist."
+        )
+    return data
+
+
+def _opened(source: Any, options: ReadOptions, folder: Path) -> BlockData:
     if isinstance(source, NoisyDataset):
         options.allow_only("a NoisyDataset")
         return _of_dataset(source, folder)
@@ -236,11 +248,6 @@ def _coded(
     check_same_length("features", features.n_rows, "labels", len(codes))
     # The distinct cells are read as the labels of a small data set are: one way of reading labels.
     small = NoisyDataset.from_arrays(distinct, class_names=class_names, missing_label=missing_label)
-    if small.n_classes < 2:
-        found = f"1 class: {small.class_values.tolist()}"
-        raise must_be(
-            "labels", "of at least two classes", found, "A label can only be wrong where others exist."
-        )
     labels = small.labels.astype(np.int32)[codes]
     return BlockData(features, labels, small.class_names, small.class_values, columns or {})
 

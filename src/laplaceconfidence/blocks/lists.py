@@ -293,7 +293,8 @@ def _collect(work: WorkFolder, block: int, prepared: Prepared, lists: Lists, sha
             vectors = work.load(PREPARED, part, "vectors")
             for some in row_blocks(len(own), _ROWS_AT_ONCE):
                 out[places[some]] = vectors[own[some]]
-    arrays = {"rows": rows}
+    own_starts = np.clip(shards.list_starts, start, stop) - start
+    arrays = {"rows": rows, "list_starts": own_starts.astype(np.int32)}
     if lists.projection is not None:
         arrays["coarse"] = np.concatenate(
             [

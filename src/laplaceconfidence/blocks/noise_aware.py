@@ -22,6 +22,8 @@ from laplaceconfidence.blocks.results import RESULTS
 from laplaceconfidence.blocks.sources import FeatureSource, Piece
 from laplaceconfidence.blocks.work_folder import Facts, WorkFolder
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
+from laplaceconfidence.confidence.noise_aware.feature_sets import ONLY_VIEW, FeatureSet
+from laplaceconfidence.confidence.noise_aware.prediction import Predictor
 from laplaceconfidence.data.identity import feature_digests
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.stages import stage
@@ -37,32 +39,105 @@ _TINY = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleFit:
-    """An estimator that was fitted on a sample, as tasks need it.
+    """What was fitted on a sample, as tasks need it.
 
     Attributes
     ----------
-    estimator : NoiseAwareConfidence
-        Fitted; labels are codes.
-    rows : ndarray of int64, shape (s,)
-        The rows of the sample, sorted.
+    predictor : Predictor
+        Class probabilities of new samples.
+    classes : ndarray of int64, shape (c,)
+        Codes of the classes that the sample has.
+    transition : ndarray of shape (c, c)
+        The noise matrix.
+    identified : bool
+        Whether the noise was identified.
+    shift : float
+        Log odds by which the probability of the given label is moved, where it was not.
     n_classes : int
         Number of classes of the whole data.
-    shift : float
-        Log odds by which the probability of the given label is moved, where the noise is not identified.
+    rows : ndarray of int64, shape (s,)
+        The rows of the sample, sorted.
+    given : ndarray of int64, shape (s,)
+        Codes of their given labels.
+    distributions : ndarray of shape (s, c)
+        Their class probabilities, from folds that had not seen their labels.
+    confidence : ndarray of shape (s,)
+        Probability that their labels are right, NaN where there is none.
     """
 
-    estimator: NoiseAwareConfidence
-    rows: IntArray
-    n_classes: int
+    predictor: Predictor
+    classes: IntArray
+    transition: FloatArray
+    identified: bool
     shift: float
+    n_classes: int
+    rows: IntArray
+    given: IntArray
+    distributions: FloatArray
+    confidence: FloatArray
 
-    def posterior(self, features: FloatArray, given: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Compute the posterior of the true class of samples that are not in the sample.
+    @classmethod
+    def of(
+        cls, estimator: NoiseAwareConfidence, rows: IntArray, given: IntArray, n_classes: int
+    ) -> SampleFit:
+        """Take from a fitted estimator what is applied to all samples.
+
+        Parameters
+        ----------
+        estimator : NoiseAwareConfidence
+            Fitted on the sample; it must have predicted something. Labels are codes.
+        rows : ndarray of int64, shape (s,)
+            The rows of the sample, sorted.
+        given : ndarray of int64, shape (s,)
+            Codes of their given labels.
+        n_classes : int
+            Number of classes of the whole data.
+
+        Returns
+        -------
+        SampleFit
+        """
+        known = ~np.isnan(estimator.confidence_)
+        odds = [
+            np.log(np.clip(values[known], _TINY, 1 - _TINY) / np.clip(1 - values[known], _TINY, 1 - _TINY))
+            for values in (estimator.confidence_, estimator.label_support_)
+        ]
+        return cls(
+            predictor=estimator._predictor,
+            classes=np.asarray(estimator.classes_, dtype=np.int64),
+            transition=np.asarray(estimator.transition_matrix_),
+            identified=bool(estimator.identifiable_),
+            shift=float(np.median(odds[0] - odds[1])),
+            n_classes=n_classes,
+            rows=rows,
+            given=given,
+            distributions=np.asarray(estimator.label_distributions_),
+            confidence=np.asarray(estimator.confidence_),
+        )
+
+    def probabilities(self, features: FloatArray) -> FloatArray:
+        """Compute the class probabilities of samples that are not in the sample, without their labels.
 
         Parameters
         ----------
         features : ndarray of shape (m, d)
             Feature vectors.
+
+        Returns
+        -------
+        ndarray of float64, shape (m, C)
+        """
+        p = np.zeros((len(features), self.n_classes))
+        p[:, self.classes] = self.predictor([FeatureSet(ONLY_VIEW, features, None)], None)
+        return p
+
+    def posterior(self, p: FloatArray, given: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Compute the posterior of the true class.
+
+        Parameters
+        ----------
+        p : ndarray of float64, shape (m, C)
+            Class probabilities without the given labels.
         given : ndarray of int, shape (m,)
             Codes of the given labels, MISSING where there is none.
 
@@ -73,28 +148,64 @@ class SampleFit:
         confidence : ndarray of float64, shape (m,)
             Probability that the given label is right, NaN where there is none.
         """
-        codes = np.asarray(self.estimator.classes_)
-        p = np.zeros((len(given), self.n_classes))
-        p[:, codes] = self.estimator.predict_proba(features)
+        p = p.copy()
         labeled = np.flatnonzero(given != MISSING)
         own = given[labeled]
-        if self.estimator.identifiable_:
-            transition = np.eye(self.n_classes)
-            transition[np.ix_(codes, codes)] = self.estimator.transition_matrix_
-            joint = p[labeled] * transition[:, own].T
-            total = joint.sum(axis=1, keepdims=True)
-            p[labeled] = np.divide(joint, total, out=p[labeled].copy(), where=total > 0)
+        if self.identified:
+            p[labeled] = _normalized(p[labeled] * self._chances(own), p[labeled])
         else:
-            support = np.clip(p[labeled, own], _TINY, 1 - _TINY)
-            moved = 1 / (1 + np.exp(-(np.log(support / (1 - support)) + self.shift)))
-            others = p[labeled]
-            others[np.arange(len(own)), own] = 0
-            others *= ((1 - moved) / np.maximum(others.sum(axis=1), _TINY))[:, None]
-            others[np.arange(len(own)), own] = moved
-            p[labeled] = others / others.sum(axis=1, keepdims=True)
+            p[labeled] = _moved(p[labeled], own, self.shift)
         confidence = np.full(len(given), np.nan)
         confidence[labeled] = p[labeled, own]
         return p, confidence
+
+    def probabilities_in_sample(self, places: IntArray) -> FloatArray:
+        """Compute the class probabilities of samples of the fit as if they had no label.
+
+        Parameters
+        ----------
+        places : ndarray of int, shape (m,)
+            Places in ``rows``.
+
+        Returns
+        -------
+        ndarray of float64, shape (m, C)
+        """
+        p = np.zeros((len(places), self.n_classes))
+        p[:, self.classes] = self.distributions[places]
+        labeled = np.flatnonzero(self.given[places] != MISSING)
+        own = self.given[places][labeled]
+        if self.identified:
+            p[labeled] = _normalized(p[labeled] / np.maximum(self._chances(own), _TINY), p[labeled])
+        else:
+            p[labeled] = _moved(p[labeled], own, -self.shift)
+        return p
+
+    def _chances(self, given: IntArray) -> FloatArray:
+        """(m, C) probability of the given label if every class is the true one."""
+        transition = np.eye(self.n_classes)
+        transition[np.ix_(self.classes, self.classes)] = self.transition
+        chances: FloatArray = transition[:, given].T
+        return chances
+
+
+def _normalized(p: FloatArray, otherwise: FloatArray) -> FloatArray:
+    total = p.sum(axis=1, keepdims=True)
+    result: FloatArray = np.divide(p, total, out=otherwise.copy(), where=total > 0)
+    return result
+
+
+def _moved(p: FloatArray, given: IntArray, shift: float) -> FloatArray:
+    """Move the log odds of the given labels, and share the rest as before."""
+    every_row = np.arange(len(given))
+    support = np.clip(p[every_row, given], _TINY, 1 - _TINY)
+    moved = 1 / (1 + np.exp(-(np.log(support / (1 - support)) + shift)))
+    others: FloatArray = p.copy()
+    others[every_row, given] = 0
+    others *= ((1 - moved) / np.maximum(others.sum(axis=1), _TINY))[:, None]
+    others[every_row, given] = moved
+    others /= others.sum(axis=1, keepdims=True)
+    return others
 
 
 def sample_rows(labels: NDArray[Any], n_classes: int, size: int, seed: int) -> IntArray:
@@ -136,7 +247,7 @@ def fit_on_sample(
     seed: int,
     rows_per_batch: int,
     settings: dict[str, Any],
-) -> SampleFit:
+) -> tuple[NoiseAwareConfidence, SampleFit]:
     """Fit the estimator on a sample.
 
     Parameters
@@ -158,7 +269,10 @@ def fit_on_sample(
 
     Returns
     -------
-    SampleFit
+    estimator : NoiseAwareConfidence
+        Fitted; labels are codes.
+    fitted : SampleFit
+        What is applied to all samples.
     """
     rows = sample_rows(labels, n_classes, size, seed)
     with stage("sampling", total=len(source.pieces)) as advance:
@@ -178,12 +292,7 @@ def fit_on_sample(
     estimator = NoiseAwareConfidence(**settings, random_state=seed, missing_label=MISSING)
     estimator.fit(features, given)
     estimator.predict_proba(features[:2])  # what predictions need is computed at the first call
-    known = ~np.isnan(estimator.confidence_)
-    odds = [
-        np.log(np.clip(values[known], _TINY, 1 - _TINY) / np.clip(1 - values[known], _TINY, 1 - _TINY))
-        for values in (estimator.confidence_, estimator.label_support_)
-    ]
-    return SampleFit(estimator, rows, n_classes, float(np.median(odds[0] - odds[1])))
+    return estimator, SampleFit.of(estimator, rows, given, n_classes)
 
 
 def write_posteriors(
@@ -237,14 +346,13 @@ def _results_of_piece(
     digests = []
     for start, features in source.batches(piece, rows_per_batch):
         given = labels[start - piece.start : start - piece.start + len(features)].astype(np.int64)
-        p, confidence = fitted.posterior(features, given)
+        p, confidence = fitted.posterior(fitted.probabilities(features), given)
         first, last = np.searchsorted(fitted.rows, (start, start + len(features)))
         inside = fitted.rows[first:last] - start
-        codes = np.asarray(fitted.estimator.classes_)
         p[inside] = 0
-        p[np.ix_(inside, codes)] = fitted.estimator.label_distributions_[first:last]
-        confidence[inside] = fitted.estimator.confidence_[first:last]
-        for name, values in _columns(p, confidence, given).items():
+        p[np.ix_(inside, fitted.classes)] = fitted.distributions[first:last]
+        confidence[inside] = fitted.confidence[first:last]
+        for name, values in result_columns(p, confidence, given).items():
             columns.setdefault(name, []).append(values)
         if with_digests:
             own = feature_digests(features), feature_digests(features, telling_apart=True)
@@ -252,10 +360,27 @@ def _results_of_piece(
     if with_digests:
         work.save(DIGESTS, part, {"digests": np.concatenate(digests)}, {})
     arrays = {name: np.concatenate(values) for name, values in columns.items()}
-    return work.save(RESULTS, part, {"rows": np.arange(piece.start, piece.stop), **arrays}, {})
+    arrays |= {"rows": np.arange(piece.start, piece.stop), "given": labels.astype(np.int32)}
+    return work.save(RESULTS, part, arrays, {})
 
 
-def _columns(p: FloatArray, confidence: FloatArray, given: IntArray) -> dict[str, NDArray[Any]]:
+def result_columns(p: FloatArray, confidence: FloatArray, given: IntArray) -> dict[str, NDArray[Any]]:
+    """Compute what an audit shows about samples.
+
+    Parameters
+    ----------
+    p : ndarray of float64, shape (m, C)
+        Probability of every class.
+    confidence : ndarray of float64, shape (m,)
+        Probability that the given label is right, NaN where there is none.
+    given : ndarray of int, shape (m,)
+        Codes of the given labels.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Columns of the results, as in ``results.COLUMNS``.
+    """
     every_row = np.arange(len(given))
     order = np.argsort(-p, axis=1, kind="stable")[:, : TOP_CLASSES + 1]
     best = order[:, 0]

@@ -14,7 +14,7 @@ from laplaceconfidence.data.identity import feature_digests
 from laplaceconfidence.features.scale import project, unit_length
 from laplaceconfidence.validation import check_integer, must_be
 
-MOMENTS, PREPARED = "principal axes", "features"  # stages
+MOMENTS, AXES, PREPARED = "principal axes", "axes", "features"  # stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,11 @@ def prepare(
     axes: tuple[FloatArray, FloatArray] | None = None
     if n_components is not None:
         check_integer(n_components, "n_components", minimum=1, maximum=min(source.n_rows, source.n_features))
-        axes = _principal_axes(executor, work, source, n_components, rows_per_batch)
-    facts = run_parts(
-        executor,
-        work,
-        PREPARED,
-        _prepare_piece,
-        [(source, piece, axes, rows_per_batch, with_digests) for piece in source.pieces],
-    )
+        if not work.is_done(AXES, 0):
+            mean, vectors = _principal_axes(executor, work, source, n_components, rows_per_batch)
+            work.save(AXES, 0, {"mean": mean, "axes": vectors}, {})
+        axes = load_axes(work)
+    facts = prepare_pieces(executor, work, source, axes, rows_per_batch, with_digests=with_digests)
     if (
         source.n_rows > 1
         and len({fact["first_row"] for fact in facts}) == 1
@@ -83,6 +80,78 @@ def prepare(
     starts = np.array([0, *(piece.stop for piece in source.pieces)], dtype=np.int64)
     width = source.n_features if n_components is None else n_components
     return Prepared(starts, width)
+
+
+def prepare_pieces(
+    executor: Executor,
+    work: WorkFolder,
+    source: FeatureSource,
+    axes: tuple[FloatArray, FloatArray] | None,
+    rows_per_batch: int,
+    *,
+    with_digests: bool,
+) -> list[Facts]:
+    """Write the unit vectors of the pieces of a source, along axes that are known.
+
+    Parameters
+    ----------
+    executor : Executor
+        Where tasks run.
+    work : WorkFolder
+        Where the parts are written.
+    source : FeatureSource
+        The features.
+    axes : tuple of ndarray or None
+        Mean and axes of the principal components, if these are searched.
+    rows_per_batch : int
+        Rows that are in memory at a time.
+    with_digests : bool
+        Whether digests of the features are kept.
+
+    Returns
+    -------
+    list of dict
+        For every piece, whether all rows are equal, and a digest of the first.
+    """
+    arguments = [(source, piece, axes, rows_per_batch, with_digests) for piece in source.pieces]
+    return run_parts(executor, work, PREPARED, _prepare_piece, arguments)
+
+
+def load_axes(work: WorkFolder) -> tuple[FloatArray, FloatArray] | None:
+    """Load the principal axes of a run.
+
+    Parameters
+    ----------
+    work : WorkFolder
+        Where the parts are.
+
+    Returns
+    -------
+    tuple of ndarray or None
+        Mean and axes; ``None`` if the features were kept as they are.
+    """
+    if not work.is_done(AXES, 0):
+        return None
+    return work.load(AXES, 0, "mean", mapped=False), work.load(AXES, 0, "axes", mapped=False)
+
+
+def unit_vectors(features: FloatArray, axes: tuple[FloatArray, FloatArray] | None) -> FloatArray:
+    """Compute the vectors that are searched.
+
+    Parameters
+    ----------
+    features : ndarray of shape (m, d)
+        Feature vectors.
+    axes : tuple of ndarray or None
+        Mean and axes of the principal components, if these are searched.
+
+    Returns
+    -------
+    ndarray of float32, shape (m, d')
+        Rows of unit length.
+    """
+    vectors = unit_length(features if axes is None else project(features, *axes))
+    return vectors.astype(np.float32, copy=False)
 
 
 def _principal_axes(
@@ -143,7 +212,7 @@ def _prepare_piece(
             if with_digests:
                 digests[rows, 0] = feature_digests(features)
                 digests[rows, 1] = feature_digests(features, telling_apart=True)
-            vectors[rows] = unit_length(features if axes is None else project(features, *axes))
+            vectors[rows] = unit_vectors(features, axes)
     assert first is not None  # pieces are not empty
     facts = {"all_equal": all_equal, "first_row": feature_digests(first[None])[0]}
     return work.save(PREPARED, part, {"digests": digests}, facts, written=("vectors",))

@@ -22,7 +22,7 @@ from laplaceconfidence.blocks.work_folder import Facts, WorkFolder
 NODES, RESULTS = "nodes", "results"  # stages
 
 TOP_NEIGHBORS = 10
-_ROWS_AT_ONCE = 4_096
+_ENTRIES_AT_ONCE = 2**18
 COLUMNS = (
     *("scores", "predicted", "predicted_probability", "alternative", "alternative_probability"),
     *("top_classes", "top_probabilities", "neighbors", "similarities", "weights", "n_neighbors"),
@@ -150,20 +150,32 @@ def _heaviest_neighbors(work: WorkFolder, graph: GraphBlock) -> dict[str, NDArra
     weights = np.zeros((m, TOP_NEIGHBORS), dtype=np.float32)
     indptr, indices, data = graph.matrix.indptr, graph.matrix.indices, graph.matrix.data
     counts = np.diff(indptr)
-    for some in row_blocks(m, _ROWS_AT_ONCE):
-        span = slice(indptr[some.start], indptr[some.stop])
-        own = np.repeat(np.arange(some.stop - some.start), counts[some])
-        named, weight = rows_of_data[indices[span]], data[span] * scale[indices[span]]
-        order = np.lexsort((named, -weight, own))
-        place = np.arange(len(own)) - np.repeat(indptr[some] - indptr[some.start], counts[some])
-        kept = place < TOP_NEIGHBORS
-        best, at = order[kept], (own[kept] + some.start, place[kept])  # ``own`` is sorted as it is
-        totals = np.bincount(own, weights=weight, minlength=some.stop - some.start)
-        neighbors[at], similarities[at] = named[best], data[span][best]
-        weights[at] = weight[best] / np.maximum(totals[own[kept]], np.finfo(np.float64).tiny)
+    # Rows of about the same number of neighbors are laid side by side, and sorted as one matrix.
+    widths = 2 ** np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64)
+    for width in np.unique(widths[counts > 0]).tolist():
+        for some in _in_turn(np.flatnonzero((widths == width) & (counts > 0)), _ENTRIES_AT_ONCE // width):
+            exists = np.arange(width) < counts[some, None]
+            places = np.where(exists, indptr[some, None] + np.arange(width), 0)
+            columns, similar = indices[places], data[places]
+            weight = np.where(exists, similar * scale[columns], -1.0)
+            n_kept = min(width, TOP_NEIGHBORS)
+            top = np.argpartition(-weight, n_kept - 1, axis=1)[:, :n_kept]
+            named = np.take_along_axis(rows_of_data[columns], top, axis=1)
+            best = np.take_along_axis(weight, top, axis=1)
+            order = np.lexsort((named, -best), axis=1)
+            top, named, best = (np.take_along_axis(array, order, axis=1) for array in (top, named, best))
+            are_there, into = best >= 0, (some[:, None], np.arange(n_kept))
+            total = np.where(exists, weight, 0).sum(axis=1, keepdims=True)
+            neighbors[into] = np.where(are_there, named, -1)
+            similarities[into] = np.where(are_there, np.take_along_axis(similar, top, axis=1), 0)
+            weights[into] = np.where(are_there, best, 0) / np.maximum(total, np.finfo(np.float64).tiny)
     return {
         "neighbors": neighbors,
         "similarities": similarities,
         "weights": weights,
         "n_neighbors": counts.astype(np.int32),
     }
+
+
+def _in_turn(rows: IntArray, n_rows: int) -> list[IntArray]:
+    return [rows[some] for some in row_blocks(len(rows), max(1, n_rows))]

@@ -89,19 +89,49 @@ def sample_recall(
     n = int(shards.starts[-1])
     rng = np.random.default_rng(seed)
     positions = np.sort(rng.choice(n, size=min(RECALL_QUERIES, n), replace=False))
-    queries = vectors_at(work, shards, positions)
-    run_parts(executor, work, EXACT, _exact_in_block, [(queries, shards, k)] * shards.n_blocks)
-    similar = np.concatenate([work.load(EXACT, b, "similarities") for b in range(shards.n_blocks)], axis=1)
-    found = np.concatenate([work.load(EXACT, b, "positions") for b in range(shards.n_blocks)], axis=1)
-    similar = np.where(found == positions[:, None], -np.inf, similar)
-    order = np.argsort(-similar, axis=1, kind="stable")[:, :k]
-    similar, found = np.take_along_axis(similar, order, axis=1), np.take_along_axis(found, order, axis=1)
+    queries, similar, found = exact_neighbors(executor, work, shards, positions, k)
     own_lists = np.searchsorted(shards.list_starts, found, side="right") - 1
     nearest = lists.nearest(lists.coarse(queries), len(lists.centers))
     rank_of = np.argsort(nearest, axis=1)
     ranks = np.take_along_axis(rank_of, own_lists, axis=1)
     by_lists = np.cumsum(np.bincount(ranks.ravel(), minlength=len(lists.centers))) / ranks.size
     return RecallSample(positions, similar[:, -1] - np.float32(1e-6), by_lists)
+
+
+def exact_neighbors(
+    executor: Executor, work: WorkFolder, shards: Shards, positions: IntArray, k: int
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Compare some samples with all others.
+
+    Parameters
+    ----------
+    executor : Executor
+        Where tasks run.
+    work : WorkFolder
+        Where the parts are.
+    shards : Shards
+        The blocks.
+    positions : ndarray of int64, shape (m,)
+        Positions of the samples, sorted.
+    k : int
+        Neighbors per sample.
+
+    Returns
+    -------
+    queries : ndarray of float32, shape (m, d)
+        Vectors of the samples.
+    similarities : ndarray of float32, shape (m, k)
+        Most similar first.
+    neighbors : ndarray of int64, shape (m, k)
+        Positions of the neighbors.
+    """
+    queries = vectors_at(work, shards, positions)
+    run_parts(executor, work, EXACT, _exact_in_block, [(queries, shards, k)] * shards.n_blocks)
+    similar = np.concatenate([work.load(EXACT, b, "similarities") for b in range(shards.n_blocks)], axis=1)
+    found = np.concatenate([work.load(EXACT, b, "positions") for b in range(shards.n_blocks)], axis=1)
+    similar = np.where(found == positions[:, None], -np.inf, similar)
+    order = np.argsort(-similar, axis=1, kind="stable")[:, :k]
+    return queries, np.take_along_axis(similar, order, axis=1), np.take_along_axis(found, order, axis=1)
 
 
 def lists_for_recall(sample: RecallSample, target: float) -> int:
@@ -193,11 +223,9 @@ def vectors_at(work: WorkFolder, shards: Shards, positions: IntArray) -> FloatAr
 
 
 def _exact_in_block(work: WorkFolder, block: int, queries: FloatArray, shards: Shards, k: int) -> Facts:
-    vectors = work.load(SHARDS, block, "vectors")
+    vectors = np.asarray(work.load(SHARDS, block, "vectors"))
     n_found = min(k + 1, len(vectors))
-    index = faiss.IndexFlatIP(vectors.shape[1])
-    index.add(np.asarray(vectors))
-    similar, found = index.search(queries, n_found)
+    similar, found = faiss.knn(queries, vectors, n_found, metric=faiss.METRIC_INNER_PRODUCT)
     arrays = {"similarities": similar, "positions": found + shards.starts[block]}
     return work.save(EXACT, block, arrays, {})
 
@@ -214,7 +242,7 @@ def _search_block(
     probes = np.empty((len(queries), settings.n_lists), dtype=np.int32)
     for rows in row_blocks(len(queries), _QUERIES_AT_ONCE):
         probes[rows] = lists.nearest(queries[rows], settings.n_lists)
-    best = _Best(len(queries), n_candidates)
+    best = Best(len(queries), n_candidates)
     asked = np.unique(np.searchsorted(shards.first_lists, np.unique(probes), side="right") - 1)
     for other in asked.tolist():
         first, last = shards.first_lists[other : other + 2]
@@ -246,14 +274,40 @@ def _search_block(
     return work.save(NEIGHBORS, block, {"positions": positions, "similarities": similarities}, {})
 
 
-class _Best:
-    """The best candidates of every query so far."""
+class Best:
+    """The best candidates of every query so far.
+
+    Parameters
+    ----------
+    n_queries : int
+        Number of queries.
+    n_candidates : int
+        Candidates per query.
+
+    Attributes
+    ----------
+    scores : ndarray of float32, shape (n_queries, n_candidates)
+        Best first, -inf where there are fewer candidates.
+    positions : ndarray of int64, shape (n_queries, n_candidates)
+        Their positions, -1 where there are fewer.
+    """
 
     def __init__(self, n_queries: int, n_candidates: int) -> None:
         self.scores = np.full((n_queries, n_candidates), -np.inf, dtype=np.float32)
         self.positions = np.full((n_queries, n_candidates), -1, dtype=np.int64)
 
     def merge(self, rows: IntArray, scores: FloatArray, positions: IntArray) -> None:
+        """Add candidates of some queries.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (m,)
+            The queries, each of them once.
+        scores : ndarray of float32, shape (m, c)
+            Scores of the candidates, larger is better.
+        positions : ndarray of int64, shape (m, c)
+            Their positions, -1 for none.
+        """
         n_kept = self.scores.shape[1]
         scores = np.where(positions >= 0, scores, -np.inf)
         both = np.concatenate([self.scores[rows], scores], axis=1)

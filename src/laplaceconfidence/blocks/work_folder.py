@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -227,6 +227,46 @@ class WorkFolder:
         bool
         """
         return self._array_path(stage, part, name).is_file()
+
+    def take(self, other: WorkFolder, stage: str, part: int, without: Collection[str] = ()) -> None:
+        """Take over a finished part of another folder, whose files are linked where that is possible.
+
+        Parameters
+        ----------
+        other : WorkFolder
+            The other folder.
+        stage : str
+            Name of the stage.
+        part : int
+            Number of the part.
+        without : collection of str, default=()
+            Arrays to leave out.
+        """
+        (self.path / stage).mkdir(parents=True, exist_ok=True)
+        about = json.loads(other._facts_path(stage, part).read_text(encoding="utf-8"))
+        about["checksums"] = {name: sum for name, sum in about["checksums"].items() if name not in without}
+        for name in about["checksums"]:
+            with replacing(self._array_path(stage, part, name)) as temporary:
+                temporary.unlink()
+                try:  # a file is never changed once it has its name, so two folders can share it
+                    temporary.hardlink_to(other._array_path(stage, part, name))
+                except OSError:  # on another disk, or a file system without links
+                    shutil.copyfile(other._array_path(stage, part, name), temporary)
+        write_json(self._facts_path(stage, part), about)
+
+    def parts(self, stage: str) -> list[int]:
+        """List the finished parts of a stage.
+
+        Parameters
+        ----------
+        stage : str
+            Name of the stage.
+
+        Returns
+        -------
+        list of int
+        """
+        return sorted(int(path.stem) for path in (self.path / stage).glob("*.json"))
 
     def damage(self, stage: str, part: int) -> str | None:
         """Compare the arrays of a part with their checksums.

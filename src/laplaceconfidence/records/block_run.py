@@ -1,8 +1,8 @@
 """The run folder of an audit in blocks: tables in parts, in the order of the data.
 
 ``issues-00000.parquet`` and so on have the columns of ``issues.parquet`` and ``rank``,
-``evidence-00000.parquet`` and so on those of ``evidence.parquet``; ``suspects.csv`` lists the labels to look
-at first.
+``evidence-00000.parquet`` and so on those of ``evidence.parquet``; ``suspects.csv`` lists the first
+10,000 labels to look at. The folder ``index``, if the run keeps one, is what another audit can go on from.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.auditing.block_audit import BlockAuditResult
+from laplaceconfidence.blocks.kept_index import copy_index
 from laplaceconfidence.csv_files import write_csv
 from laplaceconfidence.files import replacing, write_json
 from laplaceconfidence.records.audit_run import KIND, AuditRecord, AuditRun, as_json, plain
 from laplaceconfidence.records.run_folder import new_run_folder, record_name
 
 SUSPECTS = "suspects.csv"
+MOST_SUSPECTS = 10_000  # that are listed there; the tables have all of them, with their ranks
 
 
 def write_block_audit(
@@ -54,7 +56,10 @@ def write_block_audit(
         for path in (*result.issue_parts(), *result.evidence_parts()):
             with replacing(temporary / path.name) as copy:
                 shutil.copyfile(path, copy)
-        write_csv(temporary / SUSPECTS, result.suspects(result.statement.n_listed).reset_index())
+        n_listed = min(MOST_SUSPECTS, result.statement.n_listed)
+        write_csv(temporary / SUSPECTS, result.suspects(n_listed).reset_index())
+        if result.keeps_index:
+            copy_index(result.work, temporary)
         write_json(temporary / record_name(KIND), as_json(record))
     return AuditRun(Path(folder), record)
 

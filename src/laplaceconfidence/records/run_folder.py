@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from laplaceconfidence.blocks.kept_index import INDEX
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.files import is_disk_full, replace_folder, restore_folder
 from laplaceconfidence.folder_lock import FolderLock
@@ -29,7 +30,7 @@ FORMAT_VERSION = 1
 KINDS = ("audit", "bench")
 DECISIONS = "decisions.sqlite"  # of a review
 DECISION_FILES = (DECISIONS, f"{DECISIONS}-wal", f"{DECISIONS}-shm")
-DERIVED = ("report.html", "thumbnails")  # can be made again from a run at any time
+DERIVED = ("report.html", "thumbnails", INDEX)  # can be made again at any time
 
 
 def record_name(kind: str) -> str:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from laplaceconfidence.auditing.block_audit import BlockAuditResult, audit_in_blocks, remove_work
+from laplaceconfidence.auditing.block_growth import audit_since, refuse_settings
 from laplaceconfidence.auditing.table import FlagRule
 from laplaceconfidence.blocks.plan import BlockPlan, parse_memory
 from laplaceconfidence.cli.audit.gate import Gate
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 def runs_in_blocks(request: AuditRequest) -> bool:
     """Whether an option asks for an audit in blocks."""
-    return request.memory is not None or request.cluster is not None or request.work is not None
+    given = (request.memory, request.cluster, request.work, request.since)
+    return request.keep_index or any(value is not None for value in given)
 
 
 def run_block_audit(request: AuditRequest, folder: Path, gate: Gate, warnings: list[str]) -> None:
@@ -39,25 +41,48 @@ def run_block_audit(request: AuditRequest, folder: Path, gate: Gate, warnings: l
     replacing = {"overwrite": request.overwrite, "discard_decisions": request.discard_decisions}
     work = request.work or folder.absolute().with_name(f".{folder.name}.work")
     with reserved_place(folder, **replacing), showing_progress():
-        with _client(request) as client:
-            result = audit_in_blocks(
+        options, rule = (
+            ReadOptions(**request.read_options),
+            FlagRule(request.threshold, request.target_precision),
+        )
+        if request.since is not None:
+            given = {"estimator": request.estimator, "seed": request.seed or None, **_settings(request)}
+            limits = {"memory": request.memory, "cluster": request.cluster, "work": request.work}
+            refuse_settings(given | limits)
+            result = audit_since(
                 request.source,
-                ReadOptions(**request.read_options),
-                estimator=request.estimator,
-                settings=request.settings,
-                rule=FlagRule(request.threshold, request.target_precision),
-                random_state=request.seed,
-                memory=request.memory,
-                client=client,
-                work=work,
-                stating=_show_plan,
+                options,
+                request.since,
+                rule=None if rule == FlagRule() else rule,
+                n_jobs=request.n_jobs,
+                work=folder.absolute().with_name(f".{folder.name}.since"),
             )
+        else:
+            with _client(request) as client:
+                result = audit_in_blocks(
+                    request.source,
+                    options,
+                    estimator=request.estimator,
+                    settings=request.settings,
+                    rule=rule,
+                    random_state=request.seed,
+                    memory=request.memory,
+                    client=client,
+                    work=work,
+                    keep_index=request.keep_index,
+                    stating=_show_plan,
+                )
         source = dict(result.data.described) | {"options": with_full_paths(request.read_options)}
         with stage("writing"):
             run = write_block_audit(result, folder, source=source, warnings=tuple(warnings), **replacing)
     _show_summary(result, run, request.n_suspects)
     remove_work(result)
     gate.check(run)
+
+
+def _settings(request: AuditRequest) -> dict[str, Any]:
+    """Settings of the estimator, but for the number of threads, which is no part of a run."""
+    return {name: value for name, value in request.settings.items() if name != "n_jobs"}
 
 
 @contextmanager
@@ -89,7 +114,7 @@ def _refuse_other_options(request: AuditRequest) -> None:
     }
     for name, value in given.items():
         if value is not None:
-            raise must_be(name, "left out where an audit runs in blocks (--memory, --cluster, --work)", value)
+            raise must_be(name, "left out where an audit runs in blocks", value)
     request.image_options.refuse()
 
 

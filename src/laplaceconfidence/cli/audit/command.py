@@ -88,6 +88,10 @@ More data than fits in memory, and the same on a Dask cluster:
 [cyan]laplaceconfidence audit parts/ --label y --features emb --memory 8GB[/cyan]
 [cyan]laplaceconfidence audit parts/ --label y --features emb --cluster tcp://host:8786[/cyan]
 
+Data that grows: keep an index, and later audit only what is new or was relabeled:
+[cyan]laplaceconfidence audit january.parquet --label y --features emb --keep-index --out january[/cyan]
+[cyan]laplaceconfidence audit february.parquet --label y --features emb --since january --out february[/cyan]
+
 Out-of-fold class probabilities from your own model in place of features:
 [cyan]laplaceconfidence audit data.csv --pred-probs p.npy --estimator normalized-margin[/cyan]
 """
@@ -374,6 +378,24 @@ def audit(
             metavar="FOLDER",
         ),
     ] = None,
+    keep_index: Annotated[
+        bool,
+        word(
+            LARGE,
+            "Keep in the folder 'index' of the run what another audit can go on from (--since). The audit "
+            "runs in blocks.",
+            "--keep-index",
+        ),
+    ] = False,
+    since: Annotated[
+        Path | None,
+        word(
+            LARGE,
+            "Run with an index: SOURCE holds samples that are new, or whose labels changed, and the audit "
+            "covers them and all samples of the run. Estimator and settings are those of the run.",
+            metavar="RUN",
+        ),
+    ] = None,
 ) -> None:
     """Find labels that are probably wrong.
 
@@ -478,6 +500,8 @@ def audit(
             memory=memory,
             cluster=cluster,
             work=work,
+            keep_index=keep_index,
+            since=since,
         )
         run_audit(request, warnings)
 

@@ -78,6 +78,8 @@ class AuditRequest:
     memory: str | None = None
     cluster: str | None = None
     work: Path | None = None
+    keep_index: bool = False
+    since: Path | None = None
 
 
 def run_audit(request: AuditRequest, warnings: list[str]) -> None:

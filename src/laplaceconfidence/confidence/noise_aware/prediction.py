@@ -50,7 +50,7 @@ class NewSampleModel:
     distributions: FloatArray | None
     n_classes: int
     n_jobs: int | None
-    _fitted: list[_FittedView] | None = field(default=None, repr=False)
+    _fitted: list[FittedView] | None = field(default=None, repr=False)
 
     @property
     def view_widths(self) -> tuple[int, ...]:
@@ -70,16 +70,25 @@ class NewSampleModel:
         list of ndarray of shape (m, C)
             One array per kind of evidence.
         """
-        if self._fitted is None:
-            soft = self._soft_labels()
-            self._fitted = [self._fit(view, soft) for view in self.views]
         return [
             part
-            for one, features in zip(self._fitted, feature_sets, strict=True)
+            for one, features in zip(self.fitted(), feature_sets, strict=True)
             for part in one.evidence(features, self.n_jobs)
         ]
 
-    def _fit(self, view: FeatureView, soft: FloatArray) -> _FittedView:
+    def fitted(self) -> list[FittedView]:
+        """Return what is fitted to all labels, which is computed at the first call.
+
+        Returns
+        -------
+        list of FittedView
+        """
+        if self._fitted is None:
+            soft = self._soft_labels()
+            self._fitted = [self._fit(view, soft) for view in self.views]
+        return self._fitted
+
+    def _fit(self, view: FeatureView, soft: FloatArray) -> FittedView:
         """Fit the probes of a view to all labels, and propagate all labels over its graphs."""
         assert view.coordinates is not None  # by ``new_sample_model``
         labeled = (self.labels != MISSING)[:, None].astype(np.float32)
@@ -100,7 +109,7 @@ class NewSampleModel:
             solution = propagate(normalized(affinity, degree), soft)
             messages.append(np.asarray(solution / root_degree[:, None]))
         shares = soft.sum(axis=0) if view.present is None else soft[view.present].sum(axis=0)
-        return _FittedView(view, probes, messages, log_shares(shares))
+        return FittedView(view, probes, messages, log_shares(shares))
 
     def _soft_labels(self) -> FloatArray:
         """(n, C) distributions to learn and propagate, zero for samples without a label."""
@@ -114,16 +123,41 @@ class NewSampleModel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _FittedView:
-    """Probes fitted to all labels, and labels propagated over every graph (n, C), of one view."""
+class FittedView:
+    """What was fitted to all labels, of one view.
+
+    Attributes
+    ----------
+    view : FeatureView
+        The view.
+    probes : list of LinearProbe
+        The probes.
+    messages : list of ndarray of shape (n, C)
+        The labels propagated over every graph.
+    neutral : ndarray of shape (C,)
+        The evidence about a sample that is not in the view.
+    """
 
     view: FeatureView
     probes: list[LinearProbe]
     messages: list[FloatArray]
-    neutral: FloatArray  # (C,)
+    neutral: FloatArray
 
     def evidence(self, features: FeatureSet, n_jobs: int | None) -> list[FloatArray]:
-        """(m, C) per kind of evidence."""
+        """Compute evidence about new samples.
+
+        Parameters
+        ----------
+        features : FeatureSet
+            Feature vectors of the view.
+        n_jobs : int or None
+            Number of threads.
+
+        Returns
+        -------
+        list of ndarray of shape (m, C)
+            One array per kind of evidence.
+        """
         assert self.view.axes is not None  # by ``new_sample_model``
         with limited_threads(thread_count(n_jobs)):
             coordinates = self.view.axes(features.values)
