@@ -1,6 +1,7 @@
 """Confidences from the feature vectors themselves, not by what a network has learned from the labels."""
 
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,6 +13,7 @@ from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.encoders.patches import PatchEncoder
 from laplaceconfidence.encoders.samples import RawSamples
 from laplaceconfidence.exceptions import Interrupted, InvalidInputError
+from laplaceconfidence.training.methods.confidences import EstimatedLabels
 from small_runs import noisy_digits, plain_mlp, quick, weights
 
 pytestmark = pytest.mark.filterwarnings(
@@ -140,3 +142,14 @@ def test_an_estimator_that_takes_losses_needs_a_network() -> None:
         run_on_vectors(of("gaussian-mixture"))
     with pytest.raises(InvalidInputError, match="'confidence_from'"):
         run_on_vectors({"confidence_from": "somewhere"})
+
+
+def test_labels_are_learned_as_given_where_noise_is_not_identified() -> None:
+    labels = np.array([0, 1, -1])
+    distributions = np.array([[0.6, 0.4], [0.3, 0.7], [0.2, 0.8]], dtype=np.float32)
+    found = EstimatedLabels(np.array([0.6, 0.7, 0.0], dtype=np.float32), distributions, is_identified=False)
+    learned = found.to_train_on(labels)
+    np.testing.assert_array_equal(learned.confidence, [1, 1, 0])
+    np.testing.assert_allclose(learned.distributions, [[1, 0], [0, 1], [0.2, 0.8]])
+    identified = replace(found, is_identified=True)
+    assert identified.to_train_on(labels) is identified

@@ -88,10 +88,35 @@ class EstimatedLabels:
         Confidences of the given labels, 0 where there is none.
     distributions : ndarray of shape (n_samples, n_classes)
         Class probabilities of every sample.
+    is_identified : bool
+        Whether wrong labels could be told from overlapping classes.
     """
 
     confidence: FloatArray
     distributions: FloatArray
+    is_identified: bool
+
+    def to_train_on(self, labels: IntArray) -> EstimatedLabels:
+        """Take labels as they were given where noise is not identified.
+
+        The confidences are the middle of a range then, and networks learn less from them than from the labels
+        if these are right (decision 21).
+
+        Parameters
+        ----------
+        labels : ndarray of int of shape (n_samples,)
+            The given labels.
+
+        Returns
+        -------
+        EstimatedLabels
+        """
+        if self.is_identified:
+            return self
+        labeled = labels != MISSING
+        given = np.eye(self.distributions.shape[1], dtype=np.float32)[labels]
+        distributions = np.where(labeled[:, None], given, self.distributions)
+        return EstimatedLabels(labeled.astype(np.float32), distributions, self.is_identified)
 
 
 def estimate_labels(
@@ -124,7 +149,9 @@ def estimate_labels(
     fitted = _fitted(estimator, features, evidence.labels, evidence)
     distributions = np.zeros((len(inputs), evidence.problem.n_classes), np.float32)
     distributions[:, fitted.classes_] = fitted.label_distributions_
-    return EstimatedLabels(_confidence_of(fitted), distributions)
+    return EstimatedLabels(
+        _confidence_of(fitted), distributions, bool(getattr(fitted, "identifiable_", True))
+    )
 
 
 def _fitted_confidence(estimator: ConfidenceEstimator, inputs: FloatArray, evidence: Evidence) -> FloatArray:

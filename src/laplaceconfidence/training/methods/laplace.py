@@ -142,7 +142,8 @@ class Laplace(Method):
         "refurbished" is Algorithm 1: the warm-up is trained on the given labels, and every round after it on
         w * given + (1 - w) * pseudo-label. "posterior" trains on the class probabilities that the estimator
         finds for every sample, in the warm-up from the samples themselves and afterwards as
-        ``confidence_from`` says, which must not be "peer".
+        ``confidence_from`` says, which must not be "peer". Where "noise-aware" cannot tell wrong labels from
+        overlapping classes, labels are learned as they were given.
     n_neighbors, alpha, n_components : optional
         Parameters of the estimator that ``confidence`` names, such as ``n_neighbors=10`` or
         ``alpha="auto"`` of ``LaplaceConfidence``. ``None`` leaves the estimator's own default (for
@@ -281,6 +282,7 @@ class Laplace(Method):
             return {"confidence": estimate_confidence(estimator, evidence, peer, losses)}
         network = phase.evidence[0] if phase.evidence else None
         found = estimate_labels(estimator, evidence, _kept_features(evidence, state), network)
+        found = found.to_train_on(evidence.labels)
         both = {"confidence": found.confidence, "posterior": found.distributions}
         return {name: both[name] for name in self._estimates}
 
