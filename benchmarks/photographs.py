@@ -5,8 +5,8 @@
 3,000 or all 10,000 of the CIFAR images in ../shared/data, chosen by the seed, as PNG files in folders by
 their given labels, 20% of which are redrawn. Each is audited by the command line, as a user would: by patches
 and a network (the default), by patches alone (--epochs 0), and by embeddings of a small ImageNet network.
-"found" is the share of the wrong labels among the worst-ranked labels of which 90% are wrong. CPU time is that
-of the command and its workers; wall time is longer where other processes use the same cores.
+"found" is the share of the wrong labels among the worst-ranked labels of which 90% are wrong. CPU time is
+that of the command and its workers; wall time is longer where other processes use the same cores.
 """
 
 from __future__ import annotations
