@@ -28,7 +28,7 @@ _CONCENTRATIONS = np.array([3.0, 30.0, 300.0, 1e4])  # labels of a class that th
 _NORMAL_WEIGHTS = (0.5, 2.0, 8.0, 32.0, 1e3)  # annotators that the normal distribution may be worth
 _LEAST_VARIANCE = 0.05  # of the skills: below, the grid does not resolve it
 _LEAST_SHARE = 1e-6  # of right and of wrong labels
-_ENTRIES_OF_A_BLOCK = 2_000_000
+_ENTRIES_OF_A_BLOCK = 500_000
 _TINY = 1e-12
 
 
