@@ -2,21 +2,27 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 pytest.importorskip("distributed")
 
 from laplaceconfidence import audit
 from laplaceconfidence.blocks import cluster as cluster_module
 from laplaceconfidence.blocks.cluster import ClusterExecutor, connected
+from laplaceconfidence.cli.app import app
 from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.records import read_audit
 from laplaceconfidence.stages import observing
 
 SETTINGS: dict[str, Any] = {"estimator": "laplace", "n_neighbors": 6, "alpha": 0.4, "random_state": 3}
@@ -72,6 +78,46 @@ def test_two_workers_of_which_one_is_killed_give_the_answer_of_this_process(
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-6)
     columns = ["id", "predicted_label", "is_label_issue"]
     pd.testing.assert_frame_equal(found.table[columns], expected.table[columns])
+
+
+def test_four_workers(data: Path, tmp_path: Path) -> None:
+    expected = audit(data, memory="1GB", n_jobs=1, **SETTINGS)
+    with connected("local:4", memory=10**9) as four:
+        four.wait_for_workers(4)
+        assert len(set(four.run(os.getpid).values())) == 4
+        found: Any = audit(data, client=four, work=tmp_path / "work", **SETTINGS)
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-6)
+
+
+def test_a_scheduler_and_a_worker_that_were_started_apart(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    scheduler = [*dask, "scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+    worker = [*dask, "worker", "--scheduler-file", str(file), "--nthreads", "1", "--memory-limit", "2GB"]
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+    processes = [subprocess.Popen(scheduler, **quiet)]
+    try:
+        _wait_for(file.is_file)
+        processes.append(subprocess.Popen([*worker, "--no-dashboard", "--no-nanny"], **quiet))
+        with connected(str(file)) as client:
+            client.wait_for_workers(1, timeout=120)
+            address = client.scheduler.address
+        common = ["--label", "label", "--features", "emb", "--estimator", "laplace", "--n-neighbors", "6"]
+        places = ["--work", str(tmp_path / "work"), "--out", str(tmp_path / "run")]
+        found = CliRunner().invoke(app, ["audit", str(data), *common, "--cluster", address, *places])
+        assert found.exit_code == 0, found.output
+        assert read_audit(tmp_path / "run").record.n_samples == 2_400
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait()
+
+
+def _wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 def test_dask_arrays_and_data_frames(client: Any, data: Path, tmp_path: Path) -> None:
