@@ -43,7 +43,7 @@ def probabilities(n: int, n_classes: int, seed: int = 0) -> np.ndarray:
 def test_the_table_ranks_the_wrong_labels_first(heaps: NoisyDataset, wrong_rows: list[int]) -> None:
     result = audit(heaps, estimator="laplace", n_neighbors=8)
     table = result.table
-    others = ["is_rare_class_issue", "is_empty_issue"]
+    others = ["is_rare_class_issue", "is_empty_issue", "row_order_score", "is_row_order_issue"]
     assert list(table.columns) == [*COLUMNS, *BEYOND_LABELS, *others, "text"]
     assert sorted(table.index[:3]) == wrong_rows
     assert table.is_label_issue.to_numpy().nonzero()[0].tolist() == [0, 1, 2]
