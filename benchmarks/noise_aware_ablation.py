@@ -153,7 +153,7 @@ def variants() -> list[Variant]:
         moved("posterior.explained_share", 1e-9),
         moved("posterior.found_share", 0.0),
         moved("local_noise.even", 0.0),
-        moved("local_noise.predicted_share", 0.0),
+        moved("local_noise.lost_share", np.inf),
         moved("local_noise.less_noise", 0.0),
         moved("local_noise.surest", (0.1, 0.5)),
         moved("posterior.most_shrinkage", 1e-9),

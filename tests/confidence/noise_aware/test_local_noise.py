@@ -161,6 +161,20 @@ def test_a_class_that_features_cannot_find_is_not_taken_for_noise() -> None:
     assert measure_disagreement(np.where(codes[:, None] == [0, 1], 0.7, 0.3), codes).every_class_predicted
 
 
+def test_noise_on_a_long_tail_is_not_taken_for_classes_that_features_cannot_find() -> None:
+    rng = np.random.default_rng(11)
+    truth = np.repeat(np.arange(20), np.geomspace(800, 12, 20).astype(int))
+    wrong = rng.random(len(truth)) < 0.3
+    codes = np.where(wrong, (truth + rng.integers(1, 20, len(truth))) % 20, truth)
+    chances = np.full((len(truth), 20), 0.01)
+    chances[np.arange(len(truth)), truth] = 0.81
+    found = measure_disagreement(chances, codes)
+    given = np.bincount(codes)
+    assert (np.bincount(truth) < given / 2).any()  # small classes receive more labels than they have
+    assert found.every_class_predicted
+    assert found.overrules(0.1)
+
+
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 0.45))
 @settings(max_examples=25, deadline=None)
 def test_a_local_posterior_has_the_rate_it_was_given(seed: int, rate: float) -> None:

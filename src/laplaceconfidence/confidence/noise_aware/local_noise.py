@@ -43,7 +43,7 @@ class Disagreement:
     standard_error : float
         Standard error of ``surest``.
     every_class_predicted : bool
-        Whether every class of 30 labels or more is predicted at least half as often as it is given.
+        Whether labels of classes that features cannot find are less than half of the disagreement.
     """
 
     surest: float
@@ -107,10 +107,22 @@ def measure_disagreement(chances: FloatArray, codes: IntArray) -> Disagreement:
         half = _share_and_error(differs[place < share])
         surest = min(surest, half)  # without chance, the first share would be the smallest
     labels = np.bincount(codes, minlength=n_classes)
-    enough = sizes >= LOCAL.predicted_share * labels
     return Disagreement(
-        surest[0], half[0], overall, surest[1], bool(enough[labels >= LOCAL.fewest_labels].all())
+        surest[0], half[0], overall, surest[1], _every_class_predicted(labels, sizes, min(surest[0], overall))
     )
+
+
+def _every_class_predicted(labels: IntArray, predictions: IntArray, noise_rate: float) -> bool:
+    """Whether labels of classes that features cannot find are less than half of the disagreement.
+
+    Such labels are contradicted everywhere, as if they were noise. But a small class among large ones is
+    predicted less often than given because of noise, too: it receives more wrong labels than it has right
+    ones. These are left out, as many as there would be if wrong labels were spread evenly over the classes.
+    """
+    n = int(labels.sum())
+    missing = np.maximum(labels - predictions, 0)
+    received = np.minimum(noise_rate * (n - labels) / max(len(labels) - 1, 1), missing)
+    return bool((missing - received).sum() <= LOCAL.lost_share * (noise_rate * n - received.sum()))
 
 
 def _share_and_error(differs: BoolArray) -> tuple[float, float]:

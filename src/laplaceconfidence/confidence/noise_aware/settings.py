@@ -234,10 +234,8 @@ class LocalNoiseSettings:
     """Disagreement from which the majority may be wrong labels. Decision 10; not tuned."""
     less_noise: float = 0.02
     """Difference to a smaller noise rate of a matrix, besides a standard error. Not tuned."""
-    predicted_share: float = 0.5
-    """Smallest number of predictions of a class, as a share of its labels. Decision 10; not tuned."""
-    fewest_labels: int = 30
-    """Number of labels of a class from which ``predicted_share`` is required of it. Not tuned."""
+    lost_share: float = 0.5
+    """Part of the disagreement that labels of classes which are not predicted may be. Decision 10."""
     share_count: float = 0.5
     """Agreeing and disagreeing labels added for a standard error. Not tuned (Jeffreys' rule)."""
     transition_count: float = 1.0
