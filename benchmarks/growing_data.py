@@ -30,6 +30,7 @@ from measuring import RESULTS, in_fresh_process, peak_memory_mib, save
 from out_of_core import SEED, CpuTimes, K, write_points
 
 SHARE = 0.01
+CHANGES = ("random labels", "reviewed labels", "new samples")  # the second needs the run of the first
 SETTINGS: dict[str, dict[str, Any]] = {
     "laplace": {"estimator": "laplace", "n_neighbors": K, "random_state": SEED},
     "noise-aware": {"estimator": "noise-aware", "random_state": SEED},
@@ -121,6 +122,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--n", type=int, default=200_000)
     parser.add_argument("--estimators", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
+    parser.add_argument("--changes", nargs="+", default=CHANGES, choices=CHANGES)
     parser.add_argument("--one", nargs=4, metavar=("ESTIMATOR", "SOURCE", "RUN", "SINCE"))
     options = parser.parse_args()
     if options.one:
@@ -130,7 +132,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_points(options.n, Path(folder))
         for estimator in options.estimators:
-            for change in ("random labels", "reviewed labels", "new samples"):
+            for change in options.changes:
                 row = compare(Path(folder), estimator, change)
                 rows[estimator, change, options.n] = row
                 print(json.dumps(row), flush=True)

@@ -23,7 +23,7 @@ from laplaceconfidence.solve.energy import EnergyChange, energy_of_solution, lap
 from laplaceconfidence.stages import stage
 
 _CLASSES_AT_ONCE = 32  # more would not fit in the cache and be slower
-_CACHE_BYTES = 4 * 2**20  # larger vectors gain from an order in which neighbors are near each other
+_CACHE_BYTES = 2**20  # of one core; larger vectors gain from an order in which neighbors are near each other
 _ROWS_PER_BLOCK = 4_096
 
 

@@ -1,0 +1,69 @@
+"""Wall time of an audit on a Dask cluster: two workers on two cores against one worker on one core.
+
+    python benchmarks/two_workers.py [--n 200000]
+
+Features are those of ``out_of_core.py``; search and solution together, which are nearly all of the audit by
+"laplace". Workers are processes of one thread each, and are pinned to cores of their own; the client and the
+scheduler run beside them. Needs two cores that do nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from laplaceconfidence import audit
+from laplaceconfidence.blocks.cluster import connected
+from measuring import save
+from out_of_core import SEED, K, write_points
+
+
+def measure(folder: Path, n_workers: int) -> dict[str, Any]:
+    """One audit with so many workers."""
+    cores = sorted(os.sched_getaffinity(0))[:n_workers]
+    with connected(f"local:{n_workers}", memory=2 * 10**9) as client:
+        client.wait_for_workers(n_workers)
+        addresses = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        for address, core in zip(addresses, cores, strict=True):
+            client.run(os.sched_setaffinity, 0, [core], workers=[address])
+        start = time.perf_counter()
+        result: Any = audit(
+            folder / "x.npy",
+            labels=str(folder / "y.npy"),
+            estimator="laplace",
+            n_neighbors=K,
+            random_state=SEED,
+            client=client,
+            work=folder / f"work-{n_workers}",
+        )
+        seconds = time.perf_counter() - start
+    stages = {name: round(value, 2) for name, value in result.timings.items()}
+    return {"workers": n_workers, "seconds": seconds, "blocks": result.plan.n_blocks, "stages": stages}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--n", type=int, default=200_000)
+    options = parser.parse_args()
+    if len(os.sched_getaffinity(0)) < 2:
+        raise SystemExit("This benchmark needs two cores, and this process may use one only.")
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    with tempfile.TemporaryDirectory() as folder:
+        write_points(options.n, Path(folder))
+        rows = [measure(Path(folder), n_workers) for n_workers in (1, 2)]
+    for row in rows:
+        print(row)
+    ratio = rows[0]["seconds"] / rows[1]["seconds"]
+    print(f"two workers are {ratio:.2f} times as fast as one")
+    save("two_workers", {"n": options.n, "seed": SEED, "rows": rows, "times_as_fast": ratio})
+
+
+if __name__ == "__main__":
+    main()
