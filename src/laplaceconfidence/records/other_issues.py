@@ -265,6 +265,8 @@ def _marked(table: pd.DataFrame, flag: str) -> IntArray:
 
 def _rarest_first(table: pd.DataFrame) -> IntArray:
     rows = _marked(table, "is_rare_class_issue")
+    if not len(rows):
+        return rows
     labels = table["given_label"].iloc[rows]
     sizes = labels.map(labels.value_counts()).to_numpy(dtype=np.int64)
     scores = table["label_score"].to_numpy(dtype=np.float64)[rows]
