@@ -117,8 +117,8 @@ def training() -> str:
     """The section about training, as far as it was measured."""
     photographs_setting = (
         "The preset `image-folder-small` against cross-entropy with the same network, weak views, label "
-        "smoothing, schedule and number of passes, one per round; the preset has 40 rounds now, figures "
-        "with 24 are older. Every run had one core of a shared machine; two take about half the time."
+        "smoothing, schedule and number of passes, one per round. The preset has 40 rounds; runs of 10,000 "
+        "images had 24. Every run had one core of a shared machine; two take about half the time."
     )
     sections = {
         "training_digits": (
@@ -133,10 +133,9 @@ def training() -> str:
         ),
         "training_fashion": (
             "Fashion-MNIST, small CNN",
-            "10,000 images to train on, 10,000 to test; the presets `fashion-small` and, for asymmetric "
-            "noise, `fashion-small-asymmetric`, in bfloat16. Cross-entropy makes as many passes; on weak "
-            "views it sees the same crops and flips. The processor was shared with other runs, so the "
-            "seconds are too long.",
+            "10,000 images to train on, 10,000 to test; the preset `fashion-small`, in bfloat16. "
+            "Cross-entropy makes as many passes; on weak views it sees the same crops and flips. Every run "
+            "had one core of a shared machine.",
         ),
         "training_photographs_3000": (
             "3,000 photographs, small residual network",

@@ -39,7 +39,7 @@ def accuracies(title: str, about: str, result: dict[str, Any]) -> str:
     rows = result["rows"]
     optional = {name: about for name, about in OPTIONAL.items() if any(name in row for row in rows)}
     parts = [f"### {title}\n\n{about}\n"]
-    for cell in dict.fromkeys((row["noise"], row["rate"]) for row in rows):
+    for cell in sorted({(row["noise"], row["rate"]) for row in rows}, key=_by_kind):
         of_cell = [row for row in rows if (row["noise"], row["rate"]) == cell]
         runs = {name: [row for row in of_cell if row["method"] == name] for name in NAMES}
         runs = {name: group for name, group in runs.items() if group}
@@ -65,8 +65,15 @@ def accuracies(title: str, about: str, result: dict[str, Any]) -> str:
             "seeds",
             "seconds",
         ]
-        parts.append(f"{cell[0]} noise, {cell[1]:.0%}:\n\n" + table(head, body))
+        name_of_cell = f"{cell[0]} noise, {cell[1]:.0%}" if cell[1] else "labels as they are"
+        parts.append(f"{name_of_cell}:\n\n" + table(head, body))
     return "\n".join([*parts, measured_on(result, "torch")])
+
+
+def _by_kind(cell: tuple[str, float]) -> tuple[bool, str, float]:
+    """Symmetric noise first, by its rate."""
+    kind, rate = cell
+    return kind != "symmetric", kind, rate
 
 
 def _mean(runs: list[dict[str, Any]], name: str, scale: int) -> str:
@@ -82,6 +89,7 @@ def _spread(runs: list[dict[str, Any]]) -> str:
 def overhead(results: list[dict[str, Any]]) -> str:
     body = [
         [
+            f"`{row['preset']}`" if row.get("preset") else "the paper",
             row["network"],
             f"{row['samples']:,}",
             str(row["threads"]),
@@ -96,7 +104,9 @@ def overhead(results: list[dict[str, Any]]) -> str:
         "A round as users run it (feature extraction, graph, solve, augmentation, selection, logging, "
         "checkpoint) against the bare forward and backward passes it consists of, on batches that are ready; "
         "both alternate in one run.\n\n"
-        + table(["network", "images", "threads", "seconds per round", "bare passes", "ratio"], body)
+        + table(
+            ["settings", "network", "images", "threads", "seconds per round", "bare passes", "ratio"], body
+        )
         + "\n"
         + measured_on(results[0], "torch")
     )

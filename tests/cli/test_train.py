@@ -322,8 +322,10 @@ def test_no_setting_of_the_preset_reaches_another_method(run: Any, photos: Path,
 
 
 def test_settings_of_the_method_may_be_automatic(run: Any, photos: Path, tmp_path: Path) -> None:
-    automatic = ("--set", "method.n_neighbors=auto", "--set", "method.alpha=auto")
-    done = run("train", "photos", *QUICK, *automatic, "--out", "run")
+    as_in_the_paper = ("confidence=laplace", "confidence_from=peer", "targets=refurbished")
+    automatic = (*as_in_the_paper, "n_neighbors=auto", "alpha=auto")
+    words = [word for change in automatic for word in ("--set", f"method.{change}")]
+    done = run("train", "photos", *QUICK, *words, "--out", "run")
     assert done.exit_code == 0, done.stderr
     method = json.loads((tmp_path / "run/settings.json").read_text())["method"]
     assert (method["n_neighbors"], method["alpha"]) == ("auto", "auto")

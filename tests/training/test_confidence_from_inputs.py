@@ -7,13 +7,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pytest
+import torch
 
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.encoders.patches import PatchEncoder
 from laplaceconfidence.encoders.samples import RawSamples
 from laplaceconfidence.exceptions import Interrupted, InvalidInputError
+from laplaceconfidence.training.augment.weak import WeakAugment
 from laplaceconfidence.training.methods.confidences import EstimatedLabels
+from laplaceconfidence.training.samples import reduced
 from small_runs import noisy_digits, plain_mlp, quick, weights
 
 pytestmark = pytest.mark.filterwarnings(
@@ -133,6 +136,36 @@ def test_several_views_need_an_estimator_that_takes_them() -> None:
 def test_posteriors_need_the_inputs() -> None:
     with pytest.raises(InvalidInputError, match=r"'targets'.*'refurbished'.*'peer'"):
         run_on_vectors({"confidence_from": "peer", "targets": "posterior"})
+
+
+@pytest.mark.parametrize("ignored", ["entropy_penalty", "weak_statistics"])
+def test_posteriors_refuse_settings_that_they_would_ignore(ignored: str) -> None:
+    own = of("noise-aware") | {"confidence_from": "both", "targets": "posterior", ignored: True}
+    with pytest.raises(InvalidInputError, match=f"'{ignored}'.*False where 'targets' is 'posterior'"):
+        run_on_vectors(own)
+
+
+@pytest.mark.parametrize("flip", [True, False])
+def test_images_and_their_mirror_images_are_alike_only_if_weak_views_mirror_them(flip: bool) -> None:
+    rng = np.random.default_rng(0)
+    halves = rng.integers(0, 256, (60, 8, 8), dtype=np.uint8)
+    X = np.concatenate([halves, halves[..., ::-1]])
+    Counting.shown.clear()
+    own = FROM_INPUTS | of(Counting())
+    quick(own=own, weak=WeakAugment(padding=1, flip=flip), rounds=2, n_jobs=1).fit(X, np.arange(120) % 2)
+    shown = Counting.shown[-1]
+    assert np.allclose(shown[:60], shown[60:], atol=1e-2) == flip
+
+
+def test_large_images_are_reduced_in_proportion_and_others_are_not() -> None:
+    images = torch.full((2, 3, 192, 100), 200, dtype=torch.uint8)
+    smaller = reduced(images, 96)
+    assert smaller.shape == (2, 3, 96, 50)
+    assert smaller.dtype == torch.uint8
+    assert (smaller == 200).all()
+    assert reduced(images, 192) is images
+    vectors = torch.ones(4, 500)
+    assert reduced(vectors, 96) is vectors
 
 
 def test_an_estimator_that_takes_losses_needs_a_network() -> None:

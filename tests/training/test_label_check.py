@@ -87,6 +87,15 @@ def test_too_few_held_out_labels_judge_nothing(evidence: Evidence, truth: np.nda
     assert check(evidence, wrong, HELD_OUT[:0]).check is None
 
 
+def test_labels_that_features_say_nothing_about_judge_nothing(evidence: Evidence, truth: np.ndarray) -> None:
+    random = np.random.default_rng(3).integers(0, N_CLASSES, N)
+    unrelated = Evidence(evidence.networks, random, evidence.problem, 2, 0, evidence.inputs)
+    found = check(unrelated, truth, HELD_OUT[:120])
+    assert found.check is None
+    np.testing.assert_array_equal(found.refined, truth)
+    assert (found.confidence == 0.5).all()
+
+
 def test_the_sentence_says_what_was_written() -> None:
     assert "therefore the given ones" in LabelCheck(200, 0.8, 0.6, 0.7, "given").sentence
     assert "learned features (85.0%)" in LabelCheck(200, 0.8, 0.6, 0.85, "audit").sentence

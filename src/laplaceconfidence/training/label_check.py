@@ -77,7 +77,8 @@ class CheckedLabels:
     confidence : ndarray of shape (n_samples,)
         Confidences of the given labels, NaN where there is none.
     check : LabelCheck or None
-        ``None`` if too few labels were held out; the labels and confidences are then those of the method.
+        ``None`` if too few labels were held out, or if the audit of their features cannot tell wrong labels
+        from overlapping classes; the labels and confidences are then those of the method.
     """
 
     refined: IntArray
@@ -109,7 +110,9 @@ def check_labels(
     rows = held_out[labels[held_out] != MISSING]
     if len(rows) < FEWEST_LABELS or len(np.unique(labels[rows])) < 2:
         return CheckedLabels(refined, confidence, None)
-    judged = _audited(evidence, rows)
+    judged, is_identified = _audited(evidence, rows)
+    if not is_identified:
+        return CheckedLabels(refined, confidence, None)
 
     def expected(codes: IntArray) -> float:
         return float(judged[np.arange(len(rows)), codes[rows]].mean())
@@ -118,7 +121,7 @@ def check_labels(
     if right >= given:
         return CheckedLabels(refined, confidence, LabelCheck(len(rows), given, right, None, FROM_METHOD))
     labeled = np.flatnonzero(labels != MISSING)
-    audited = _audited(evidence, labeled)
+    audited, _ = _audited(evidence, labeled)
     suggested = refined.copy()
     suggested[labeled] = audited.argmax(axis=1)
     of_audit = expected(suggested)
@@ -130,10 +133,15 @@ def check_labels(
     return CheckedLabels(suggested, found, LabelCheck(len(rows), given, right, of_audit, chosen))
 
 
-def _audited(evidence: Evidence, rows: IntArray) -> FloatArray:
-    """(n_rows, C) class probabilities by the audit of each network's features, averaged over networks."""
-    mean = np.zeros((len(rows), evidence.problem.n_classes))
+def _audited(evidence: Evidence, rows: IntArray) -> tuple[FloatArray, bool]:
+    """(n_rows, C) class probabilities by the audit of each network's features, averaged over networks.
+
+    Besides, whether the noise was identified by the features of every network: of few labels, most of them
+    wrong, an audit may only say what it assumes.
+    """
+    mean, is_identified = np.zeros((len(rows), evidence.problem.n_classes)), True
     for network in evidence.networks:
         audit = fit_on_features(NoiseAwareConfidence(), evidence, network, rows)
         mean[:, audit.classes_] += np.asarray(audit.label_distributions_) / len(evidence.networks)
-    return mean
+        is_identified = is_identified and audit.identifiable_ and audit.fallback_ is None
+    return mean, is_identified

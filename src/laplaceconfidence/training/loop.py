@@ -25,6 +25,7 @@ from laplaceconfidence.training.optimization import Optimization
 from laplaceconfidence.training.phase_steps import index_batches, steps
 from laplaceconfidence.training.progress import TrainingProgress
 from laplaceconfidence.training.run_folder import RunFolder, end_of_plain_training, shown_rows
+from laplaceconfidence.training.sample_views import mirrors_images
 from laplaceconfidence.training.schedules import progress_of_network
 from laplaceconfidence.training.seeds import derived_seed
 from laplaceconfidence.training.settings import TrainingSettings
@@ -89,6 +90,7 @@ class Loop:
             batch_size=settings.batch_size,
             seed=settings.seed,
             sample_shape=task.samples.shape,
+            mirrors=mirrors_images(task.views.weak),
             audited=None if task.audited is None else task.audited[task.train_rows].to(task.device),
         )
         self._optimization = Optimization(task.networks, settings, task.device, task.team)

@@ -81,6 +81,11 @@ def crop_of(weak: str | Augmentation) -> int | None:
     return weak.size if isinstance(weak, RandomResizedCrop) else None
 
 
+def mirrors_images(weak: Augmentation) -> bool:
+    """Whether a weak view mirrors images; unknown ones of users are taken not to."""
+    return isinstance(weak, (WeakAugment, RandomResizedCrop)) and weak.flip
+
+
 def network_shape(sample_shape: tuple[int, ...], crop: int | None) -> tuple[int, ...]:
     """The shape of what networks see of one sample."""
     return sample_shape if crop is None or len(sample_shape) != 3 else (sample_shape[0], crop, crop)

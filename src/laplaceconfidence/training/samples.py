@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import interpolate
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from laplaceconfidence.arrays import to_numpy
@@ -139,6 +140,16 @@ def as_input(value: Any) -> Tensor:
     if array.dtype != np.uint8:
         array = array.astype(np.float32)
     return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def reduced(inputs: Tensor, longest_side: int) -> Tensor:
+    """A batch of images with a longer side than that, made smaller in proportion; others as they are."""
+    if inputs.ndim != 4 or max(inputs.shape[2:]) <= longest_side:
+        return inputs
+    scale = longest_side / max(inputs.shape[2:])
+    size = [max(1, round(scale * side)) for side in inputs.shape[2:]]
+    smaller = interpolate(inputs.float(), size=size, mode="bilinear", antialias=True)
+    return smaller.round().clamp(0, 255).to(torch.uint8) if inputs.dtype == torch.uint8 else smaller
 
 
 def _stacked(inputs: list[Tensor]) -> Tensor:

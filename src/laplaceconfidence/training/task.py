@@ -27,7 +27,7 @@ from laplaceconfidence.training.sample_views import (
     input_statistics,
     network_shape,
 )
-from laplaceconfidence.training.samples import ResidentSamples, Samples
+from laplaceconfidence.training.samples import ResidentSamples, Samples, reduced
 from laplaceconfidence.training.seeds import derived_seed
 from laplaceconfidence.training.settings import TrainingSettings
 from laplaceconfidence.training.trained_network import (
@@ -40,6 +40,7 @@ from laplaceconfidence.training.trained_network import (
 from laplaceconfidence.validation import must_be
 
 _STATISTICS_FROM = 10_000  # samples at most; 512 where they are not in memory
+_LONGEST_SIDE = 96  # of images that are all in memory, to be described by their patches
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,10 +127,9 @@ class TrainingTask:
             module.load_state_dict(weights[name])
 
     def inputs(self, rows: Tensor, settings: TrainingSettings) -> FloatArray:
-        """Training samples as they were given, read in this process."""
-        batches = torch.split(rows, settings.eval_batch_size)
-        read = torch.cat([batch.cpu() for batch in self.samples.batches(batches, seed=settings.seed)])
-        inputs: FloatArray = read.numpy()
+        """Training samples as they were given, read in this process; large images are reduced in size."""
+        batches = self.samples.batches(torch.split(rows, settings.eval_batch_size), seed=settings.seed)
+        inputs: FloatArray = torch.cat([reduced(batch.cpu(), _LONGEST_SIDE) for batch in batches]).numpy()
         return inputs
 
     def mean_probabilities(

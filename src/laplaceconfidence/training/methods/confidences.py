@@ -74,7 +74,11 @@ def features_of_inputs(evidence: Evidence) -> FloatArray:
     if inputs.ndim == 2:
         return inputs
     pixels = as_bytes(torch.from_numpy(inputs)).permute(0, 2, 3, 1).numpy()
-    encoder = PatchEncoder(random_state=evidence.problem.seed % 2**31, n_jobs=torch.get_num_threads())
+    encoder = PatchEncoder(
+        mirror=evidence.problem.mirrors,
+        random_state=evidence.problem.seed % 2**31,
+        n_jobs=torch.get_num_threads(),
+    )
     return encoder.fit_transform(RawSamples("image", pixels))
 
 

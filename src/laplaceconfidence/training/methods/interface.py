@@ -60,6 +60,8 @@ class Problem:
         Seed of the run.
     sample_shape : tuple of int
         (channels, height, width) or (features,).
+    mirrors : bool
+        Whether weak views mirror images, so that an image and its mirror image are of one class.
     audited : Tensor of shape (n_samples,) or None
         Labels that a person has verified, on the training device: -1 where nobody has, -2 (``NO_CLASS``)
         where no class fits. Only methods with ``takes_audited`` are given them.
@@ -71,6 +73,7 @@ class Problem:
     batch_size: int
     seed: int
     sample_shape: tuple[int, ...]
+    mirrors: bool = False
     audited: Tensor | None = None
 
     @property
@@ -213,7 +216,8 @@ class Evidence:
     seed : int
         A seed for this plan and nothing else.
     inputs : callable
-        Reads the samples themselves: an array of shape (n_samples, \*sample_shape).
+        Reads the samples themselves: an array of shape (n_samples, \*sample_shape), images with sides of at
+        most 96 pixels.
     modules : mapping of str to torch.nn.Module
         The method's own modules. ``plan`` may train them: what it changes is saved, and all processes get it.
     """

@@ -214,6 +214,12 @@ class Laplace(Method):
         if self.targets == "posterior" and self.confidence_from == "peer":
             rule = "'refurbished' where 'confidence_from' is 'peer'"
             raise must_be("targets", rule, self.targets, "Set confidence_from='both' or 'inputs'.")
+        if self.targets == "posterior" and self.entropy_penalty:
+            rule = "False where 'targets' is 'posterior', whose warm-up is not trained on the given labels"
+            raise must_be("entropy_penalty", rule, self.entropy_penalty)
+        if self.targets == "posterior" and self.weak_statistics:
+            rule = "False where 'targets' is 'posterior', which needs no weak views after the warm-up"
+            raise must_be("weak_statistics", rule, self.weak_statistics)
 
     def phases(self, round: int) -> tuple[Phase, ...]:
         if round < self.warmup:
