@@ -140,7 +140,8 @@ def _warn_if_all_rounds_warm_up(method: Method, rounds: int) -> None:
     if isinstance(warmup, int) and warmup >= rounds:
         warnings.warn(
             f"All {rounds} rounds are warm-up rounds ('warmup' of the method is {warmup}): the rounds in "
-            "which the method corrects wrong labels are never reached. Use more 'rounds' or a smaller 'warmup'.",
+            "which the method corrects wrong labels are never reached. Use more 'rounds' or a smaller "
+            "'warmup'.",
             TrainingWarning,
             stacklevel=2,
         )
