@@ -131,7 +131,8 @@ def photographs(result: dict[str, Any]) -> str:
         "## Photographs as files\n\n"
         "CIFAR-10's images as PNG files in folders, 20% of the labels redrawn, audited by the command line. "
         f"One figure per seed ({', '.join(map(str, seeds))}; fewer where not all were run). The time is the "
-        "shortest, as some were measured while others used the same cores.\n\n"
+        "shortest, as some were measured while others used the same cores. The rows with patches were "
+        "measured when all patches were of one size (decision 31).\n\n"
         + table(head, body)
         + "\n"
         + measured_on(result, "torch")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from audited_runs import confusable_points, noisy_blobs
 from laplaceconfidence import find_label_issues
 from laplaceconfidence.auditing.result import AuditResult
-from laplaceconfidence.auditing.statement import MOST_LISTED, AuditStatement, rows_to_look_at
+from laplaceconfidence.auditing.statement import EVIDENCE_ALONE, MOST_LISTED, AuditStatement, rows_to_look_at
 from laplaceconfidence.auditing.table import FlagRule, best_alternatives, with_support
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
@@ -154,6 +154,9 @@ def test_labels_to_look_at_are_listed_where_no_noise_is_found(unidentified: Audi
     assert (suggested != labels[listed[:40]]).all()
     assert (suggested == truth[listed[:40]]).mean() > 0.9
     probabilities = [result.suggestion(row)[1] for row in listed[:10]]
+    html = result._repr_html_()
+    assert EVIDENCE_ALONE in html
+    assert "score<" not in html
     assert min(probabilities) > 0.5  # by the evidence, and not by the reading in which all labels are right
     assert result.suspects(5)["alternative_label"].tolist() == suggested[:5].tolist()
     assert " of 240 labels (2.4% to 34%) may be wrong, 0 flagged, by noise-aware)" in repr(result)

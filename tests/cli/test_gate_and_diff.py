@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from laplaceconfidence.csv_files import unguarded_cells
+from laplaceconfidence.records import read_audit
 
 OPTIONS = ("--label", "mood", "--features", "emb_*", "--text", "review", "--id", "number", "-k", "5")
 KNN = ("--estimator", "knn-vote")
@@ -64,3 +65,15 @@ def test_diff_shows_and_writes_what_changed(run: Any, table: pd.DataFrame, tmp_p
     found = set(zip(changes["id"], changes["change"], strict=True))
     assert {("r50", "label changed"), ("r50", "+flagged"), ("r59", "gone")} <= found
     assert run("diff", "first", "nowhere").exit_code == 2
+
+
+def test_components_that_an_encoder_found_are_no_setting(run: Any, tmp_path: Path) -> None:
+    words = ("red", "blue", "green", "gold", "warm", "cold", "dry", "wet")
+    texts = [f"{words[i % 8]} {words[i % 5]} {words[i % 3]} {words[i % 7]}" for i in range(60)]
+    frame = pd.DataFrame({"text": texts, "label": [words[i % 2] for i in range(60)]})
+    for name, n in (("first", 60), ("second", 40)):
+        frame[:n].to_csv(tmp_path / f"{name}.csv", index=False)
+        assert run("audit", f"{name}.csv", "--out", name).exit_code == 0
+    widths = [read_audit(tmp_path / name).record.settings["n_components"] for name in ("first", "second")]
+    assert widths[0] != widths[1]
+    assert "different settings" not in run("diff", "first", "second").stdout

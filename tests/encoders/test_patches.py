@@ -26,29 +26,42 @@ def encoded(images: ByteImages, **settings: object) -> FloatArray:
 
 
 def test_mean_responses_equal_a_loop_over_positions() -> None:
-    images = random_images(3, side=17)
+    images = random_images(3)
     encoder = PatchEncoder(n_patches=5)
     encoder.fit_transform(RawSamples("image", images))
-    dictionary = encoder._dictionary
-    assert dictionary is not None
-    side, positions = 4, 14
-    for image, found in zip(images, encoder._mean_responses(images), strict=True):
-        expected = np.zeros((2, 2, 2, 5))
-        for seen in (image, image[:, ::-1]):
-            for row in range(positions):
-                for column in range(positions):
+    assert [one.side for one in encoder._dictionaries] == [3, 5]
+    for dictionary in encoder._dictionaries:
+        side, half = dictionary.side, (17 - dictionary.side) // 2
+        for image, found in zip(images, encoder._mean_responses(images, dictionary), strict=True):
+            expected = np.zeros((2, 2, 2, 5))
+            for seen in (image, image[:, ::-1]):
+                for row, column in np.ndindex(2 * half, 2 * half):
                     patch = np.moveaxis(seen[row : row + side, column : column + side].astype(float), 2, 0)
                     flat = patch.ravel() - patch.mean()
                     flat /= np.sqrt((flat**2).mean() + 10)
                     response = flat @ dictionary.projection[:, :5] - dictionary.offset[:5]
-                    cell = row // 7, column // 7
-                    expected[(0, *cell)] += np.maximum(response - THRESHOLD, 0) / 49
-                    expected[(1, *cell)] += np.maximum(-response - THRESHOLD, 0) / 49
-        assert np.allclose(found, expected.ravel(), atol=1e-3)
+                    cell = row // half, column // half
+                    expected[(0, *cell)] += np.maximum(response - THRESHOLD, 0) / half**2
+                    expected[(1, *cell)] += np.maximum(-response - THRESHOLD, 0) / half**2
+            assert np.allclose(found, expected.ravel(), atol=1e-3)
+
+
+def test_the_features_join_both_sizes_and_say_so() -> None:
+    encoder = PatchEncoder(n_patches=12)
+    samples = RawSamples("image", random_images(side=32))
+    assert encoder.fit_transform(samples).shape == (24, 12)
+    assert encoder._responses(samples, lambda n: None).shape == (24, 2 * 2 * 4 * 12)
+    assert encoder.summary().startswith("responses to 24 random patches of 6 x 6 and 10 x 10 pixels")
+
+
+def test_tiny_images_have_patches_of_one_size() -> None:
+    encoder = PatchEncoder(n_patches=12)
+    encoder.fit_transform(RawSamples("image", random_images(side=8)))
+    assert encoder.summary().startswith("responses to 12 random patches of 3 x 3 pixels")
 
 
 def test_an_image_and_its_mirror_image_have_the_same_features() -> None:
-    images = random_images(side=17)  # patches of 4 x 4 pixels have 14 positions, in two equal halves
+    images = random_images()  # an even number of positions, in two equal halves
     encoder = PatchEncoder(n_patches=12)
     features = encoder.fit_transform(RawSamples("image", images))
     mirrored = encoder.transform(RawSamples("image", np.ascontiguousarray(images[:, :, ::-1])))
@@ -56,7 +69,7 @@ def test_an_image_and_its_mirror_image_have_the_same_features() -> None:
 
 
 def test_without_mirror_they_differ() -> None:
-    images = random_images(side=17)
+    images = random_images()
     encoder = PatchEncoder(n_patches=12, mirror=False)
     features = encoder.fit_transform(RawSamples("image", images))
     mirrored = encoder.transform(RawSamples("image", np.ascontiguousarray(images[:, :, ::-1])))

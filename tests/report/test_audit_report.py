@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from audited_runs import ESTIMATORS, MakeRun, make_audit_with_other_issues
+from laplaceconfidence.auditing.statement import EVIDENCE_ALONE
 from laplaceconfidence.exceptions import RunFolderError
 from laplaceconfidence.records import AuditRun
 from laplaceconfidence.report import write_report
@@ -91,6 +92,8 @@ def test_labels_are_listed_by_rank_where_the_noise_is_not_identified(tmp_path: P
     assert "First verify 100 labels drawn at random" in text
     assert re.search(r"The first 48 of \d+ labels to look at", text)
     assert "only their order counts" in text
+    assert EVIDENCE_ALONE in text
+    assert "· confidence" not in text  # beside a probability that leaves the given label out
     articles = [a["aria-label"] or "" for a in page.attributes("article")]
     told = [re.fullmatch(r"Sample (.*), labeled (\d), suggested (\d)", label) for label in articles]
     assert [found[1] for found in told if found] == result.table["id"].head(48).tolist()

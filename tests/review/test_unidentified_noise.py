@@ -9,6 +9,7 @@ from review_page import QUEUE, OpenPage
 
 from audited_runs import confusable_points
 from laplaceconfidence import find_label_issues
+from laplaceconfidence.auditing.statement import EVIDENCE_ALONE
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
 from laplaceconfidence.export import plan_export
 from laplaceconfidence.records import AuditRun, read_audit
@@ -33,6 +34,7 @@ def test_the_random_sample_is_offered_first_and_the_range_is_stated(
     statement = audited.record.statement
     assert statement.headline in html
     assert str(statement.verifying) in html
+    assert EVIDENCE_ALONE in html
     progress = page.next(view="random")["progress"]
     assert progress["expected_left"] < progress["most_left"] == statement.n_at_most
     assert {name: n for name, n in progress["n_left"].items() if n} == {
@@ -55,6 +57,7 @@ def test_labels_are_queued_by_rank_with_suggestions_of_the_evidence(
             right += sample["suggested"] == str(truth[sample["row"]])
             assert sample["top"][0]["name"] == sample["suggested"]
             assert sample["probability"] == pytest.approx(sample["top"][0]["probability"])
+        assert sample["confidence"] is None  # with a label that all probabilities beside it leave out
         answer = page.decide(sample, "suggestion", queue=QUEUE | {"view": "ranked"}).json()
     assert seen == audited.issues.index[: audited.record.statement.n_listed].tolist()
     assert right > 18

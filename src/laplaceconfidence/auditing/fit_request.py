@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -222,13 +222,24 @@ def _annotator_request(
 
 def _settings_of_encoding(dataset: NoisyDataset, knn_graph: Any) -> dict[str, Any]:
     """All components of texts and images are kept: the last ones tell similar classes apart."""
-    width = 0 if knn_graph is not None else _reduced_width(dataset)
+    width = 0 if knn_graph is not None else reduced_width(dataset.encoding)
     return {"n_components": width} if width else {}
 
 
-def _reduced_width(dataset: NoisyDataset) -> int:
-    """Number of components in the features, or in a view, of an encoder that reduces them; 0 without any."""
-    encoding = dataset.encoding or {}
+def reduced_width(encoding: Mapping[str, Any] | None) -> int:
+    """Return the number of components that an encoder reduced its features, or those of a view, to.
+
+    Parameters
+    ----------
+    encoding : mapping of str to object, optional
+        How features were made, as in ``NoisyDataset.encoding``.
+
+    Returns
+    -------
+    int
+        0 without such an encoder.
+    """
+    encoding = encoding or {}
     made = encoding.get("views", {"": encoding}).values()
     return max((one["n_features"] for one in made if one.get("name") in BUILT_IN), default=0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from laplaceconfidence.auditing.statement import EVIDENCE_ALONE
 from laplaceconfidence.data.identity import name_of
 from laplaceconfidence.data.notebook import LONGEST_NAME, are_pictures, sample_html
 from laplaceconfidence.notebook_html import (
@@ -48,6 +49,8 @@ def audit_html(result: AuditResult) -> str:
         if n_listed > N_SUSPECTS:
             heading += f" ({N_SUSPECTS} of {n_listed:,})"
         parts.append(section(heading, _suspects(result)))
+        if result.support is not None:
+            parts.append(element("div", EVIDENCE_ALONE, class_="lc-note"))
     if len(result.confused_pairs):
         parts.append(section("Most confused classes", _pairs(result)))
     parts.append(_further())
@@ -73,6 +76,7 @@ def _suspects(result: AuditResult) -> Html:
     ids = worst["id"].astype(str).tolist()
     names_of_samples = [name_of(id, int(row)) for id, row in zip(ids, worst.index, strict=True)]
     short_names = told_apart(names_of_samples, LONGEST_NAME, shortened_middle)
+    has_scores = result.support is None
     rows: list[tuple[object, ...]] = []
     for position, (row, listed) in enumerate(zip(worst.index, worst.to_dict("records"), strict=True)):
         code, probability = result.suggestion(int(row))
@@ -81,13 +85,13 @@ def _suspects(result: AuditResult) -> Html:
             shortened(names[int(dataset.labels[row])], LONGEST_NAME),
             element("b", shortened(names[code], LONGEST_NAME)),
             _decimals(probability),
-            _decimals(listed["label_score"]),
+            *[_decimals(listed["label_score"])] * has_scores,
         )
         if are_pictures(dataset):
             rows.append((sample_html(dataset, row, SIDE), *cells))
         else:
             rows.append((*cells, sample_html(dataset, row)) if dataset.sources is not None else cells)
-    headings: tuple[str, ...] = ("id", "given", "suggested", "probability", "score")
+    headings: tuple[str, ...] = ("id", "given", "suggested", "probability", *["score"] * has_scores)
     if are_pictures(dataset):
         headings = ("", *headings)
     elif dataset.sources is not None:

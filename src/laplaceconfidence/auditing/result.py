@@ -191,11 +191,11 @@ class AuditResult:
         code : int
             The predicted class, or the best other one if that is the given label.
         probability : float
-            Its probability.
+            Its probability; where the noise is not identified, by the evidence without the given label.
         """
-        differs = self.predicted[row] != self.dataset.labels[row]
-        code = self.predicted[row] if differs else self.alternatives[row]
-        column = "predicted_probability" if differs else "alternative_probability"
+        is_predicted = self.support is None and self.predicted[row] != self.dataset.labels[row]
+        code = self.predicted[row] if is_predicted else self.alternatives[row]
+        column = "predicted_probability" if is_predicted else "alternative_probability"
         return int(code), float(self.table[column][row])
 
     @cached_property

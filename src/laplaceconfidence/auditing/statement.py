@@ -19,6 +19,12 @@ VERIFIED_LABELS = 100
 MAJORITY_LABEL = "majority label"
 """What the given label of a sample is called where several annotators labeled it."""
 
+EVIDENCE_ALONE = (
+    "Probabilities of suggested labels are by the evidence without the given label. Which of the two is "
+    "right is what the evidence cannot tell."
+)
+"""What is said beside suggestions where the noise is not identified; scores are not shown there."""
+
 _STANDARD_ERRORS = 1.96  # of a 95% confidence interval
 
 

@@ -28,14 +28,14 @@ CELLS = 2
 THRESHOLD = 0.7
 """Part of a response that is subtracted before it counts: most patches are no match for most others."""
 
-_PATCHES_PER_SIDE = 4  # a patch is this part of the image's side
+_SIDES = (3 / 16, 5 / 16)  # of patches, as parts of the shorter side of the images
 _SMALLEST_PATCH = 3
 _PATCHES_FOR_WHITENING = 60_000
 _IMAGES_FOR_COMPONENTS = 10_000  # bounds memory and time of the principal components
 _CONTRAST_FLOOR = 10.0  # added to the variance of a patch of 8-bit pixels
 _WHITENING_FLOOR = 0.3  # added to the variances of normalized patches
-_IMAGES_PER_BLOCK = 8
-_FORMAT = 1
+_IMAGES_PER_BLOCK = 2
+_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,15 +51,15 @@ class _Dictionary:
 class PatchEncoder:
     """Mean responses to random patches of the images, reduced to principal components.
 
-    Patches of all images are normalized in contrast and whitened. Every position of an image responds to each
-    of ``n_patches`` random ones by its inner product, positive and negative parts apart, each less a
-    threshold. The responses are averaged over the quarters of the image, together with those of the mirrored
-    image, and the square roots of the averages are standardized and reduced.
+    Patches of two sizes, of all images, are normalized in contrast and whitened. Every position of an image
+    responds to each of ``n_patches`` random ones of a size by its inner product, positive and negative parts
+    apart, each less a threshold. The responses are averaged over the quarters of the image, together with
+    those of the mirrored image, and the square roots of the averages are standardized and reduced.
 
     Parameters
     ----------
-    n_patches : int, default=800
-        Number of random patches.
+    n_patches : int, default=400
+        Number of random patches of each size.
     n_components : int, default=512
         Largest number of principal components; there are at most half as many as images.
     size : int, default=32
@@ -89,7 +89,7 @@ class PatchEncoder:
     learns: ClassVar[bool] = True
     is_cached: ClassVar[bool] = True
 
-    n_patches: int = 800
+    n_patches: int = 400
     n_components: int = 512
     size: int = 32
     mirror: bool = True
@@ -97,7 +97,7 @@ class PatchEncoder:
     n_jobs: int | None = None
     name: str = field(default="patches", init=False)
     takes: tuple[SampleKind, ...] = field(default=("image",), init=False)
-    _dictionary: _Dictionary | None = field(default=None, init=False, repr=False)
+    _dictionaries: tuple[_Dictionary, ...] = field(default=(), init=False, repr=False)
     _scale: FloatArray | None = field(default=None, init=False, repr=False)  # (2, d): means and deviations
     _components: PCA | None = field(default=None, init=False, repr=False)
 
@@ -112,7 +112,7 @@ class PatchEncoder:
         seen = np.arange(len(samples))
         if len(seen) > _IMAGES_FOR_COMPONENTS:
             seen = np.sort(rng.choice(len(seen), _IMAGES_FOR_COMPONENTS, replace=False))
-        self._dictionary = self._learned_dictionary(samples, seen, rng)
+        self._dictionaries = self._learned_dictionaries(samples, seen, rng)
         with stage("encoding", total=len(samples)) as advance:
             responses = self._responses(samples.part(seen), advance)
             responses, self._scale = _standardized(responses)
@@ -147,11 +147,10 @@ class PatchEncoder:
 
     def summary(self) -> str:
         assert self._components is not None
-        assert self._dictionary is not None
-        side = self._dictionary.side
+        sizes = " and ".join(f"{one.side} x {one.side}" for one in self._dictionaries)
         return (
-            f"responses to {self.n_patches:,} random patches of {side} x {side} pixels, reduced to "
-            f"{self._components.n_components_:,} principal components"
+            f"responses to {len(self._dictionaries) * self.n_patches:,} random patches of {sizes} pixels, "
+            f"reduced to {self._components.n_components_:,} principal components"
         )
 
     def _transformed(self, samples: RawSamples, advance: Any) -> FloatArray:
@@ -165,18 +164,23 @@ class PatchEncoder:
             encoded[rows] = self._components.transform(responses)
         return encoded
 
-    def _learned_dictionary(
+    def _learned_dictionaries(
         self, samples: RawSamples, seen: NDArray[np.intp], rng: np.random.Generator
-    ) -> _Dictionary:
-        """Random patches of some images, whitened by the covariance of many more."""
+    ) -> tuple[_Dictionary, ...]:
+        """Random patches of every size, of some images."""
         chosen = np.sort(rng.choice(seen, min(len(seen), 1_000), replace=False))
         images = samples.part(chosen).squares(slice(None), self.size)
-        if min(images.shape[1:3]) < _SMALLEST_PATCH:
+        shorter = min(images.shape[1:3])
+        if shorter < _SMALLEST_PATCH:
             rule = (
                 f"images of at least {_SMALLEST_PATCH} x {_SMALLEST_PATCH} pixels for the encoder {self.name}"
             )
             raise must_be("samples", rule, "{} x {}".format(*images.shape[1:3]))
-        side = max(_SMALLEST_PATCH, min(images.shape[1:3]) // _PATCHES_PER_SIDE)
+        sides = sorted({max(_SMALLEST_PATCH, round(part * shorter)) for part in _SIDES})
+        return tuple(self._learned_dictionary(images, side, rng) for side in sides)
+
+    def _learned_dictionary(self, images: ByteImages, side: int, rng: np.random.Generator) -> _Dictionary:
+        """Random patches of one size, whitened by the covariance of many more."""
         windows = _windows(images, side)
         positions = (rng.integers(bound, size=_PATCHES_FOR_WHITENING) for bound in windows.shape[:3])
         drawn = windows[tuple(positions)]  # (n, channels, side, side)
@@ -195,12 +199,14 @@ class PatchEncoder:
         return _Dictionary(side, projection, mean @ projection)
 
     def _responses(self, samples: RawSamples, advance: Any) -> FloatArray:
-        """(n, 2 * CELLS**2 * n_patches) square roots of the mean responses of images, in order."""
+        """(n, sizes * 2 * CELLS**2 * n_patches) square roots of the mean responses of images, in order."""
         blocks = list(row_blocks(len(samples), _IMAGES_PER_BLOCK))
-        found = np.empty((len(samples), 2 * CELLS**2 * self.n_patches), np.float32)
+        width = len(self._dictionaries) * 2 * CELLS**2 * self.n_patches
+        found = np.empty((len(samples), width), np.float32)
 
         def respond(rows: slice) -> tuple[slice, FloatArray]:
-            return rows, self._mean_responses(samples.squares(rows, self.size))
+            images = samples.squares(rows, self.size)
+            return rows, np.hstack([self._mean_responses(images, one) for one in self._dictionaries])
 
         # One thread of linear algebra each: most of the time is spent outside of it.
         with limited_threads(1), ThreadPoolExecutor(thread_count(self.n_jobs)) as threads:
@@ -209,16 +215,19 @@ class PatchEncoder:
                 advance(len(responses))
         return np.sqrt(found, out=found)
 
-    def _mean_responses(self, images: ByteImages) -> FloatArray:
-        """(n, 2 * CELLS**2 * n_patches) mean responses of some images."""
-        assert self._dictionary is not None
-        windows = _windows(images, self._dictionary.side)
+    def _mean_responses(self, images: ByteImages, dictionary: _Dictionary) -> FloatArray:
+        """(n, 2 * CELLS**2 * n_patches) mean responses of some images to the patches of one size."""
+        windows = _windows(images, dictionary.side)
         n, height, width = windows.shape[:3]
-        responses = _normalized(windows.reshape(n * height * width, -1)) @ self._dictionary.projection
-        responses = (responses - self._dictionary.offset).reshape(n, height, width, -1)
+        responses = _normalized(windows.reshape(n * height * width, -1)) @ dictionary.projection
+        responses -= dictionary.offset
+        responses = responses.reshape(n, height, width, -1)
         cells = np.empty((2, CELLS, CELLS, n, responses.shape[3]), np.float32)
-        for sign, part in enumerate((responses, -responses)):
-            part = np.maximum(part - THRESHOLD, 0)
+        part = np.empty_like(responses)
+        for sign in (0, 1):
+            if sign:
+                np.negative(responses, out=responses)
+            np.maximum(np.subtract(responses, np.float32(THRESHOLD), out=part), 0, out=part)
             for row, column, of_cell in _cells(height, width):
                 cells[sign, row, column] = part[(slice(None), *of_cell)].mean(axis=(1, 2))
         if self.mirror:  # the mirrored patch responds on the other side

@@ -224,6 +224,11 @@ class AuditRecord:
             unit="label" if self.annotation is None else MAJORITY_LABEL,
         )
 
+    @property
+    def suggests_by_evidence_alone(self) -> bool:
+        """bool: whether probabilities of suggestions leave the given label out; those in blocks never do."""
+        return self.statement.is_unidentified and self.n_parts is None
+
 
 @dataclass(frozen=True, eq=False)
 class AuditRun:

@@ -183,9 +183,14 @@ class SampleArrays:
 
     @cached_property
     def _takes_alternative(self) -> BoolArray:
-        """Labels to look at whose most probable label is the given one, which is no suggestion."""
+        """Labels to look at whose most probable label is the given one, which is no suggestion.
+
+        All labels to look at where suggestions leave the given label out.
+        """
         listed = np.zeros(len(self), dtype=bool)
         listed[self.first_rows] = True
+        if self.run.record.suggests_by_evidence_alone:
+            return listed
         return np.asarray(listed & (self.suggested == self.given))
 
     @cached_property

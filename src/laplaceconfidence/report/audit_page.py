@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from laplaceconfidence.arrays import IntArray
-from laplaceconfidence.auditing.statement import VERIFIED_LABELS, AuditStatement
+from laplaceconfidence.auditing.statement import EVIDENCE_ALONE, VERIFIED_LABELS, AuditStatement
 from laplaceconfidence.auditing.summary import confusion_counts, count_classes, count_pairs
 from laplaceconfidence.data.identity import name_of
 from laplaceconfidence.data.labels import MISSING
@@ -67,6 +67,7 @@ def audit_page(run: AuditRun) -> Page:
         "n_more_classes": max(0, record.n_classes - MOST_ROWS),
         "pairs": _pairs(samples, suggested)[:MOST_PAIRS],
         "suspects": suspects,
+        "evidence_alone": EVIDENCE_ALONE if record.suggests_by_evidence_alone else None,
         "n_listed": len(samples.first_rows),
         "n_suspects": len(samples.suspects),
         "annotators": annotators_section(samples, thumbnails),

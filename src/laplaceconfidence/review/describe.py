@@ -38,6 +38,7 @@ class Describer:
         self._session = session
         self._samples = session.samples
         self._has_pictures = thumbnails.are_pictures
+        self._by_evidence_alone = session.samples.run.record.suggests_by_evidence_alone
 
     def tile(
         self, row: int, most_characters: int = CHARACTERS_ON_A_TILE, subject: Subject = "label"
@@ -68,7 +69,7 @@ class Describer:
             "given": samples.name(int(samples.given[row])),
             "suggested": samples.name(int(samples.offered[row])),
             "probability": _number(samples.offered_probability[row]),
-            "confidence": _number(samples.confidence[row]),
+            "confidence": None if self._by_evidence_alone else _number(samples.confidence[row]),
             "picture": self._has_pictures,
             "text": self._text(row, most_characters),
             "version": decision.version if decision else 0,

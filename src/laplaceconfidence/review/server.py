@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from laplaceconfidence.arrays import IntArray
+from laplaceconfidence.auditing.statement import EVIDENCE_ALONE
 from laplaceconfidence.data.picture_encoding import EncodedPicture
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 from laplaceconfidence.records.thumbnails import Thumbnails
@@ -182,6 +183,7 @@ def create_app(session: ReviewSession, access: Access, *, reviewer: str) -> Guar
         html = templates.get_template("page.html").render(
             folder=samples.run.folder.absolute().name,
             statement=record.statement,
+            evidence_alone=EVIDENCE_ALONE if record.suggests_by_evidence_alone else None,
             views=views,
         )
         return HTMLResponse(html, headers={"Cache-Control": "no-store"})

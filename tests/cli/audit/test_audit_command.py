@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from audited_runs import confusable_points
+from laplaceconfidence.auditing.statement import EVIDENCE_ALONE
 from laplaceconfidence.records import read_audit
 from laplaceconfidence.review.session import ReviewSession
 
@@ -203,6 +204,10 @@ def test_unidentified_noise_is_no_dead_end(run: Any, confusable: Path, tmp_path:
         assert said in " ".join(done.stdout.split())
     assert "no labels reach the target precision 0.7 (the highest expected one is 0." in done.stdout
     assert done.stdout.index("drawn at random") < done.stdout.index("To look at first  ")
+    assert EVIDENCE_ALONE in " ".join(done.stdout.split())
+    shown = done.stdout[done.stdout.index("To look at first  ") :]
+    assert "probability" in shown
+    assert "score" not in shown  # half of which is the reading in which all labels are right
     for row in audited.issues.index[:3]:
         assert f"/scans-of-the-second-delivery/page-{row:04d}.png" in done.stdout
     commands = [line.strip() for line in done.stdout.splitlines() if line.startswith("  laplaceconfidence")]

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from laplaceconfidence.auditing.diagnostics import fit_diagnostics
 from laplaceconfidence.auditing.result import AuditResult
-from laplaceconfidence.auditing.statement import VERIFIED_LABELS, AuditStatement
+from laplaceconfidence.auditing.statement import EVIDENCE_ALONE, VERIFIED_LABELS, AuditStatement
 from laplaceconfidence.auditing.verified_tables import VERIFIED_LABEL
 from laplaceconfidence.cli.audit.annotators import annotator_table
 from laplaceconfidence.cli.console import notices, one_line, output, plain_table, shown
@@ -97,6 +97,8 @@ def show_summary(
     for table in tables:
         console.print()
         console.print(table)
+    if n_suspects and result.support is not None:
+        console.print(Text(EVIDENCE_ALONE, style="dim"))
     console.print()
     show_files(console, run)
 
@@ -342,7 +344,8 @@ def _suspect_texts(result: AuditResult, n_suspects: int, width: int) -> Table:
     table.columns[0].no_wrap = True
     for row, sample in zip(listed.index, listed.to_dict("records"), strict=True):
         code, probability = result.suggestion(int(row))
-        facts = [f"probability {probability:.2f}", f"score {_score(sample['label_score'])}"]
+        facts = [f"probability {probability:.2f}"]
+        facts += [f"score {_score(sample['label_score'])}"] * (result.support is None)
         if neighborhood is not None:
             facts.append(f"{_agreement(result, int(row), code)} neighbors agree")
         facts += ["flagged"] * bool(is_mixed and sample["is_label_issue"])
@@ -377,12 +380,13 @@ def _suspect_table(result: AuditResult, n_suspects: int, width: int) -> Table:
         look_at = None  # the id says the same in fewer words
     neighborhood = result.neighborhood
     has_digests = any(map(is_digest, ids))
-    headings = [*["row:"] * has_digests, "id", "given", "suggested", "probability:", "score:"]
+    has_scores = result.support is None
+    headings = [*["row:"] * has_digests, "id", "given", "suggested", "probability:", *["score:"] * has_scores]
     is_mixed = listed["is_label_issue"].nunique() > 1
     headings += ["flagged"] * is_mixed
     headings += ["neighbors that agree"] * (neighborhood is not None) + ([look_at] if look_at else [])
     table = plain_table("To look at first", *headings)
-    for column in table.columns[: 5 + has_digests]:
+    for column in table.columns[: 4 + has_scores + has_digests]:
         column.no_wrap = True
     table.columns[-1].overflow = "fold"  # a path that is cut to the width of the terminal may tell nothing
     short_ids = told_apart(ids, max(16, width // 5), shortened_middle)
@@ -397,7 +401,7 @@ def _suspect_table(result: AuditResult, n_suspects: int, width: int) -> Table:
             shown(names[result.dataset.labels[row]], 24),
             shown(names[code], 24),
             f"{probability:.2f}",
-            _score(sample["label_score"]),
+            *[_score(sample["label_score"])] * has_scores,
         ]
         cells += ["yes" if sample["is_label_issue"] else ""] * is_mixed
         if neighborhood is not None:

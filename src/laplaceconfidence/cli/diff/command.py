@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -76,9 +76,7 @@ def diff(
             if len(appeared) > most:
                 console.print(f"... and {len(appeared) - most:,} more")
         one, two = found.before.record, found.after.record
-        settings = differences(
-            {"estimator": one.estimator, **one.settings}, {"estimator": two.estimator, **two.settings}
-        )
+        settings = differences(_settings(one), _settings(two))
         if settings:
             console.print()
             console.print(Text("The audits had different settings:", style="bold"))
@@ -87,6 +85,16 @@ def diff(
         if out is not None:
             write_csv(out, found.table())
             console.print(Text.assemble("Written: ", (str(out), "bold")), soft_wrap=True)
+
+
+def _settings(record: AuditRecord) -> dict[str, Any]:
+    """The estimator and its settings, without a number of components that the encoder found in the data."""
+    from laplaceconfidence.auditing.fit_request import reduced_width
+
+    settings = {"estimator": record.estimator, **record.settings}
+    if settings.get("n_components") == reduced_width(record.source.get("encoder")):
+        del settings["n_components"]
+    return settings
 
 
 def _headline(found: RunDifference) -> str:
