@@ -120,8 +120,9 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
     expected_errors_ : ndarray of shape (C, C)
         Expected number of wrong labels per true class (rows) and given label (columns).
     rounds_ : list of dict
-        One entry per round: the kinds of noise that were tried, the log-likelihood of held-out labels, and
-        whether the round was selected ("won").
+        One entry per round: the kinds of noise that were tried, the log-likelihood of held-out labels,
+        whether the round was selected ("won"), and whether the next one learned posteriors under a matrix
+        read from the most certain samples instead ("overruled").
     noise_model_ : str
         The selected kind of noise: "symmetric", "proportional", "full", "sparse" or "shrunk"; "local" for
         noise that the features predict; "assumed" in a fallback.
