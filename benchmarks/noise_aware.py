@@ -62,12 +62,13 @@ NAME = "noise_aware"
 
 
 def with_noise(
-    data: NoisyDataset, name: str, kind: str, rate: float, seed: int, weak: np.ndarray
+    data: NoisyDataset, name: str, kind: str, rate: float, seed: int, weak: np.ndarray | None
 ) -> NoisyDataset:
     """The data set with noisy labels; "ambiguity" draws them from a weak model."""
     if kind == "clean":
         return replace(data, labels=data.true_labels)
     if kind == "ambiguity":
+        assert weak is not None
         return replace(data, labels=drawn_from(weak, data.true_labels, rate, np.random.default_rng(seed)))
     mapping = CONFUSED[name] if kind == "asymmetric" else None
     return add_noise(data, kind, rate, mapping=mapping, random_state=seed)
@@ -201,7 +202,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
     done = {(row["set"], row["noise"], row["rate"], row["seed"]) for row in rows}
     for name, data in present_sets(options.sets):
-        weak = weak_log_probabilities(data)
+        weak = weak_log_probabilities(data) if "ambiguity" in options.noise else None
         for seed in options.seeds:
             for kind, rate in CELLS:
                 if kind not in options.noise or ((name, kind, rate, seed) in done) != options.refresh:

@@ -221,8 +221,8 @@ def test_even_disagreement_overrules_a_matrix_that_has_not_found_it() -> None:
     evidence = [np.log(predicted_labels[truth])]  # models have learned the wrong labels, too
     blind = Pool(np.array([1.0]), np.zeros(3), 0.998 * np.eye(3) + 0.002 / 3)
 
-    def next_pool(noise_rate: float, labels: np.ndarray) -> Pool:
-        chosen = PoolCandidate("sparse", blind, np.zeros(3000), noise_rate, admissible=True)
+    def next_pool(noise_rate: float, labels: np.ndarray, kind: str = "sparse") -> Pool:
+        chosen = PoolCandidate(kind, blind, np.zeros(3000), noise_rate, admissible=True)
         return pool_of_targets(chosen, evidence, labels, None, np.random.default_rng(0))
 
     overruled = next_pool(0.0, codes)
@@ -235,3 +235,4 @@ def test_even_disagreement_overrules_a_matrix_that_has_not_found_it() -> None:
     assert right["overruled"] == 1
     assert next_pool(0.39, codes) is blind  # a matrix that has found as much is kept
     assert next_pool(0.0, truth) is blind  # and so is one without disagreement
+    assert next_pool(0.0, codes, "symmetric") is blind

@@ -39,6 +39,8 @@ from laplaceconfidence.threads import limited_threads
 
 SELECTION = SETTINGS.selection
 TINY = SETTINGS.noise_model.tiny
+SIMPLE_KINDS = ("symmetric", "proportional")
+"""Kinds of noise with a rate as their only parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,8 @@ def pool_of_targets(
 
     Models that learned wrong labels predict them, and noise that is the same in all of a class looks like
     classes that overlap. Where disagreement is even, it cannot be overlap: if that is clearly more noise than
-    a matrix has found, the matrix is read from the anchors instead, and the weights are fitted to it.
+    a matrix has found, the matrix is read from the anchors instead, and the weights are fitted to it. A kind
+    of noise with only a rate is kept: if it was the most likely one, classes hardly differ in their noise.
 
     Parameters
     ----------
@@ -177,6 +180,8 @@ def pool_of_targets(
     Pool
     """
     pool = chosen.pool
+    if chosen.kind in SIMPLE_KINDS:
+        return pool
     chances = label_chances(pool, list(evidence), candidates)
     if not measure_disagreement(chances, codes).overrules(chosen.noise_rate):
         return pool
@@ -234,7 +239,7 @@ def _selected(tried: list[PoolCandidate]) -> PoolCandidate:
     admissible = [one for one in tried if one.admissible] or tried[:1]
     best = max(admissible, key=lambda one: one.score)
     rivals = [one for one in admissible if one.kind in ("full", "sparse", "shrunk")]
-    if best.kind in ("symmetric", "proportional") and rivals:
+    if best.kind in SIMPLE_KINDS and rivals:
         rival = max(rivals, key=lambda one: one.score)
         finds_more = rival.noise_rate - best.noise_rate > SELECTION.less_noise
         if finds_more and not clearly_worse(rival.held_out, best.held_out):
