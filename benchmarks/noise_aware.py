@@ -2,8 +2,8 @@
 
 True labels are used for scoring only. Peers that need probabilities get those of a 5-fold regularized
 regression on half-whitened features whose penalty is the one that predicts held-out given labels best. Run
-``python benchmarks/noise_aware.py``; ``--sets`` and ``--seeds`` select a part; stored results are kept;
-``--refresh`` measures the noise-aware estimator again and keeps the stored results of the peers.
+``python benchmarks/noise_aware.py``; ``--sets``, ``--noise`` and ``--seeds`` select a part; stored results
+are kept; ``--refresh`` measures the noise-aware estimator again and keeps the stored results of the peers.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ CELLS = (
     ("ambiguity", 0.2),
     ("ambiguity", 0.4),
 )
+KINDS = sorted({kind for kind, _ in CELLS})
 CONFUSED = {
     "digits": DIGITS_ASYMMETRIC,
     "cifar10-embeddings": CIFAR10_ASYMMETRIC,
@@ -61,12 +62,13 @@ NAME = "noise_aware"
 
 
 def with_noise(
-    data: NoisyDataset, name: str, kind: str, rate: float, seed: int, weak: np.ndarray
+    data: NoisyDataset, name: str, kind: str, rate: float, seed: int, weak: np.ndarray | None
 ) -> NoisyDataset:
     """The data set with noisy labels; "ambiguity" draws them from a weak model."""
     if kind == "clean":
         return replace(data, labels=data.true_labels)
     if kind == "ambiguity":
+        assert weak is not None
         return replace(data, labels=drawn_from(weak, data.true_labels, rate, np.random.default_rng(seed)))
     mapping = CONFUSED[name] if kind == "asymmetric" else None
     return add_noise(data, kind, rate, mapping=mapping, random_state=seed)
@@ -186,6 +188,7 @@ def scored(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=None)
+    parser.add_argument("--noise", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument(
         "--refresh",
@@ -199,10 +202,10 @@ def main() -> None:
     rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
     done = {(row["set"], row["noise"], row["rate"], row["seed"]) for row in rows}
     for name, data in present_sets(options.sets):
-        weak = weak_log_probabilities(data)
+        weak = weak_log_probabilities(data) if "ambiguity" in options.noise else None
         for seed in options.seeds:
             for kind, rate in CELLS:
-                if ((name, kind, rate, seed) in done) != options.refresh:
+                if kind not in options.noise or ((name, kind, rate, seed) in done) != options.refresh:
                     continue
                 noisy = with_noise(data, name, kind, rate, seed, weak)
                 cell = {"set": name, "noise": kind, "rate": rate, "seed": seed}

@@ -172,7 +172,7 @@ def test_an_audit_weights_views() -> None:
         random_state=0,
     )
     weights = {view: sum(own.values()) for view, own in result.estimator.view_weights_.items()}
-    assert list(weights) == ["tfidf", "lengths", FEATURES]
+    assert list(weights) == ["tfidf", "lengths", FEATURES, "all views"]
     assert weights["lengths"] < weights[FEATURES]
     assert sum(weights.values()) == pytest.approx(1)
     with pytest.raises(InvalidInputError, match="one feature set for 'laplace'"):

@@ -139,6 +139,11 @@ def features_line(
         for name, view in views.items():
             share = f" ({weights[name]:.0%} of the weight)" if weights and name in weights else ""
             lines.append(f"  {name}{share}: {_encoded(view)}")
+        lines += [
+            f"  {name} ({share:.0%} of the weight)"
+            for name, share in (weights or {}).items()
+            if name not in views
+        ]
         return "\n".join(lines)
     names = dataset.feature_columns
     if names is None:

@@ -102,7 +102,8 @@ def _features(record: AuditRecord) -> list[tuple[str, float | None, str]]:
         return []
     weights = record.view_weights or {}
     views = encoder.get("views") or {str(encoder.get("name")): encoder}
-    return [(name, weights.get(name), str(view.get("summary", ""))) for name, view in views.items()]
+    rows = [(name, weights.get(name), str(view.get("summary", ""))) for name, view in views.items()]
+    return rows + [(name, share, "") for name, share in weights.items() if name not in views]
 
 
 def _classes(samples: SampleArrays, suggested: IntArray) -> list[dict[str, Any]]:

@@ -90,6 +90,7 @@ def test_views_are_printed_recorded_and_reported(run: Any, texts: pd.DataFrame, 
     assert done.exit_code == 0, done.stderr
     assert "2 views" in done.stdout
     assert "of the weight): TF-IDF of" in done.stdout
+    assert "  all views (" in done.stdout
     record = json.loads((tmp_path / "a" / "audit.json").read_text())
     assert list(record["source"]["encoder"]["views"]) == ["tfidf", "features"]
     assert sum(record["view_weights"].values()) == pytest.approx(1, abs=1e-3)

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
-from laplaceconfidence.confidence.noise_aware.local_noise import (
+from laplaceconfidence.confidence.noise_aware.disagreement import (
     Disagreement,
-    local_noise_posterior,
+    matrix_at_anchors,
     measure_disagreement,
 )
+from laplaceconfidence.confidence.noise_aware.local_noise import local_noise_posterior
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
+from laplaceconfidence.confidence.noise_aware.noise_selection import PoolCandidate, pool_of_targets
 from laplaceconfidence.data.instance_noise import draw_instance_labels
 from laplaceconfidence.evaluation.metrics import score_confidence
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
@@ -202,3 +204,35 @@ def test_without_a_matrix_the_local_majority_decides() -> None:
     assert explained == 0
     assert (result.distributions.argmax(axis=1) == 0).all()
     assert result.confidence[:6].min() > 0.5 > result.confidence[6:].max()
+
+
+def test_the_matrix_at_anchors_counts_labels_of_the_surer_half_of_every_predicted_class() -> None:
+    chances = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.55, 0.45], [0.1, 0.9], [0.3, 0.7]])
+    codes = np.array([0, 1, 0, 0, 1, 0])  # the anchors are rows 0, 1 and 4
+    found = matrix_at_anchors(chances, codes, np.array([[2.0, 0.0], [0.5, 0.5]]))
+    np.testing.assert_allclose(found, [[3 / 4, 1 / 4], [0.5 / 2, 1.5 / 2]])
+
+
+def test_even_disagreement_overrules_a_matrix_that_has_not_found_it() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=3000)
+    codes = np.where(rng.random(3000) < 0.4, (truth + 1) % 3, truth)
+    predicted_labels = 0.58 * np.eye(3) + 0.4 * np.roll(np.eye(3), 1, axis=1) + 0.02 / 3
+    evidence = [np.log(predicted_labels[truth])]  # models have learned the wrong labels, too
+    blind = Pool(np.array([1.0]), np.zeros(3), 0.998 * np.eye(3) + 0.002 / 3)
+
+    def next_pool(noise_rate: float, labels: np.ndarray, kind: str = "sparse") -> Pool:
+        chosen = PoolCandidate(kind, blind, np.zeros(3000), noise_rate, admissible=True)
+        return pool_of_targets(chosen, evidence, labels, None, np.random.default_rng(0))
+
+    overruled = next_pool(0.0, codes)
+    assert overruled.transition == pytest.approx(predicted_labels, abs=0.06)
+    right = {}
+    for name, pool in {"blind": blind, "overruled": overruled}.items():
+        posterior = pool.probabilities(evidence, None) * pool.transition[:, codes].T
+        right[name] = (posterior.argmax(axis=1) == truth).mean()
+    assert right["blind"] < 0.65
+    assert right["overruled"] == 1
+    assert next_pool(0.39, codes) is blind  # a matrix that has found as much is kept
+    assert next_pool(0.0, truth) is blind  # and so is one without disagreement
+    assert next_pool(0.0, codes, "symmetric") is blind

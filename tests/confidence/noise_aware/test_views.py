@@ -12,7 +12,7 @@ from laplaceconfidence.confidence.noise_aware.feature_sets import FeatureSet
 from laplaceconfidence.confidence.noise_aware.local_noise import votes_of_all_graphs
 from laplaceconfidence.confidence.noise_aware.propagation import close_votes
 from laplaceconfidence.confidence.noise_aware.rounds import evidence_of_targets, first_round
-from laplaceconfidence.confidence.noise_aware.views import FeatureViews, find_views
+from laplaceconfidence.confidence.noise_aware.views import FeatureViews, find_views, side_by_side
 from laplaceconfidence.exceptions import InvalidInputError
 
 N, C = 600, 5
@@ -96,13 +96,41 @@ def test_the_order_of_the_views_hardly_matters(both: NoiseAwareConfidence) -> No
 
 
 def test_weights_name_every_kind_of_evidence_and_sum_to_one(both: NoiseAwareConfidence) -> None:
-    assert list(both.view_weights_) == ["meaning", "words"]
-    graphs = ["half-whitened graph of 30 neighbors", "raw graph of 100 neighbors"]
-    kinds = ["regression", "discriminant", *graphs]
-    assert [list(weights) for weights in both.view_weights_.values()] == [kinds, kinds]
+    assert list(both.view_weights_) == ["meaning", "words", "all views"]
+    probes = ["regression", "discriminant"]
+    kinds = [*probes, "half-whitened graph of 30 neighbors", "raw graph of 100 neighbors"]
+    assert [list(weights) for weights in both.view_weights_.values()] == [kinds, kinds, probes]
     total = sum(weight for weights in both.view_weights_.values() for weight in weights.values())
     assert total == pytest.approx(1)
-    assert all(sum(weights.values()) > 0.1 for weights in both.view_weights_.values())
+    assert all(sum(both.view_weights_[name].values()) > 0.1 for name in both.view_names_)
+
+
+def test_views_that_are_informative_only_together_are_as_good_as_their_concatenation() -> None:
+    rng = np.random.default_rng(4)
+    hidden, centers = 3 * rng.normal(size=(N, 10)), rng.normal(size=(C, 10))
+    first = hidden + centers[TRUTH] + 0.8 * rng.normal(size=(N, 10))
+    second = 20 * (hidden @ rng.normal(size=(10, 15)) + 0.5 * rng.normal(size=(N, 15)))
+    views = fitted({"first": first, "second": second})
+    assert auroc(views) > auroc(fitted(first)) + 0.05
+    assert auroc(views) > auroc(fitted(np.hstack([first / first.std(), second / second.std()]))) - 0.002
+    assert sum(views.view_weights_["all views"].values()) > 0.5
+    assert (views.predict({"first": first, "second": second}) == TRUTH).mean() > 0.9
+
+
+def test_coordinates_side_by_side_are_the_mean_where_a_sample_is_not_in_a_view() -> None:
+    present = np.arange(N) >= 200
+    words = np.where(present[:, None], WORDS, 0)
+    views = views_of(FeatureSet("meaning", MEANING, None), FeatureSet("words", words, present))
+    *each, joint = views.each
+    assert [view.is_joint for view in views.each] == [False, False, True]
+    assert (joint.present, joint.graphs) == (None, ())
+    of_new = [view.axes(values) for view, values in zip(each, (MEANING, words), strict=True)]
+    together = side_by_side(of_new, [None, present])
+    assert (together.values[:200, of_new[0].shape[1] :] == 0).all()
+    assert joint.coordinates == pytest.approx(joint.axes(together.values), abs=1e-4)
+    in_none = side_by_side(of_new, [~present, present & (np.arange(N) < 500)])
+    assert in_none.present is not None
+    assert np.array_equal(np.flatnonzero(~in_none.present), np.arange(500, N))
 
 
 def test_a_view_of_pure_noise_gets_little_weight_and_costs_nothing() -> None:
@@ -235,6 +263,7 @@ def test_new_samples_have_the_views_of_the_fit(both: NoiseAwareConfidence) -> No
         ({"a": WORDS, " ": WORDS}, "non-empty names"),
         ({"a": WORDS, 3: WORDS}, "non-empty names"),
         ({"a": WORDS, "a ": WORDS}, "different names"),
+        ({"a": WORDS, "all views": WORDS}, "names other than 'all views'"),
         ({}, "at least one view"),
         ({"a": WORDS, "b": WORDS[:, 0]}, r"X\['b'\].*one row per sample"),
         ({"a": WORDS, "b": WORDS.astype(str)}, r"X\['b'\].*numeric"),
@@ -253,6 +282,7 @@ def test_a_graph_replaces_the_graphs_of_all_views() -> None:
     assert kinds == {
         "view 1": ["regression", "discriminant", "graph"],
         "view 2": ["regression", "discriminant"],
+        "all views": ["regression", "discriminant"],
     }
     assert (model.predict([MEANING[:50], WORDS[:50]]) == TRUTH[:50]).mean() > 0.7
 

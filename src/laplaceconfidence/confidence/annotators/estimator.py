@@ -20,7 +20,7 @@ from laplaceconfidence.confidence.noise_aware.feature_sets import check_feature_
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
 from laplaceconfidence.confidence.noise_aware.posterior import POSTERIOR
 from laplaceconfidence.confidence.noise_aware.prediction import Predictor, new_sample_model
-from laplaceconfidence.confidence.noise_aware.views import FeatureViews
+from laplaceconfidence.confidence.noise_aware.views import FeatureViews, count_views
 from laplaceconfidence.confidence.probabilities import check_pred_probs
 from laplaceconfidence.data.annotator_labels import AnnotatorLabels
 from laplaceconfidence.data.labels import MISSING, distinct_labels, encode_labels
@@ -126,7 +126,7 @@ class AnnotatorConfidence(NoiseAwareConfidence):
             coded, verified = self._coded(given, audited)
             if coded.n_annotators == 1 and len(np.unique(coded.samples)) == len(coded.samples):
                 return self._fit_single(X, given, coded, knn_graph, pred_probs, audited, audited_at_random)
-            n_classes, n_views = len(self.classes_), max(1, len(feature_sets))
+            n_classes, n_views = len(self.classes_), count_views(feature_sets)
             check_memory(self, coded.n_samples, n_classes, per_probability=120 * n_views, per_class_pair=40)
             probabilities = (
                 None if pred_probs is None else check_pred_probs(pred_probs, coded.n_samples, n_classes)

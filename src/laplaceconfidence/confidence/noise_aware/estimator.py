@@ -33,7 +33,7 @@ from laplaceconfidence.confidence.noise_aware.prediction import make_predictor
 from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool, select_pool
 from laplaceconfidence.confidence.noise_aware.settings import FEWEST_AUDITED, SETTINGS
 from laplaceconfidence.confidence.noise_aware.transition import class_pair_counts
-from laplaceconfidence.confidence.noise_aware.views import FeatureViews, find_views
+from laplaceconfidence.confidence.noise_aware.views import FeatureViews, count_views, find_views
 from laplaceconfidence.confidence.probabilities import check_pred_probs
 from laplaceconfidence.confidence.protocol import EvidenceKind
 from laplaceconfidence.data.labels import MISSING
@@ -60,8 +60,9 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
     labels that are learned and propagated; every label stays held out from the evidence about its own sample.
     The latest round is used under which held-out given labels are not clearly less likely than under the best
     round (by two standard errors, or 0.005 nats per label if that is less). Several views of the samples,
-    such as two encoders or images and texts, have probes and graphs of their own, which the likelihood
-    weights like all others. The documentation page "The noise-aware estimator" has the formulas.
+    such as two encoders or images and texts, have probes and graphs of their own, and probes over all views
+    side by side, which the likelihood weights like all others. The documentation page "The noise-aware
+    estimator" has the formulas.
 
     Parameters
     ----------
@@ -119,8 +120,9 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
     expected_errors_ : ndarray of shape (C, C)
         Expected number of wrong labels per true class (rows) and given label (columns).
     rounds_ : list of dict
-        One entry per round: the kinds of noise that were tried, the log-likelihood of held-out labels, and
-        whether the round was selected ("won").
+        One entry per round: the kinds of noise that were tried, the log-likelihood of held-out labels,
+        whether the round was selected ("won"), and whether the next one learned posteriors under a matrix
+        read from the most certain samples instead ("overruled").
     noise_model_ : str
         The selected kind of noise: "symmetric", "proportional", "full", "sparse" or "shrunk"; "local" for
         noise that the features predict; "assumed" in a fallback.
@@ -143,7 +145,8 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         without features.
     view_weights_ : dict of str to dict of str to float
         Share of every view and kind of evidence in the estimate, weight times standard deviation over the
-        classes; all sum to 1. ``pred_probs`` and a ``knn_graph`` without features count as views.
+        classes; all sum to 1. "all views" are probes over several views side by side; ``pred_probs`` and a
+        ``knn_graph`` without features count as views.
     residual_ : float or None
         Largest relative residual of the propagation; ``None`` without a graph.
     timings_ : dict of str to float
@@ -238,7 +241,7 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
                 )
             feature_sets = [] if X is None else check_feature_sets(self, X)
             given, verified = self._encode(y, audited, len(feature_sets[0].values) if feature_sets else None)
-            n_classes, n_views = len(self.classes_), max(1, len(feature_sets))
+            n_classes, n_views = len(self.classes_), count_views(feature_sets)
             check_memory(self, len(given), n_classes, per_probability=80 * n_views, per_class_pair=40)
             probabilities = (
                 None if pred_probs is None else check_pred_probs(pred_probs, len(given), n_classes)

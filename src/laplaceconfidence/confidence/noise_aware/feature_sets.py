@@ -15,6 +15,8 @@ from laplaceconfidence.validation import check_finite, check_numeric_matrix, che
 
 ONLY_VIEW = "features"
 """Name of the view if ``X`` is one array."""
+ALL_VIEWS = "all views"
+"""Name of the view that the estimator makes of several."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,6 +128,9 @@ def named_views(X: Any) -> dict[str, Any] | None:
                 raise must_be("X", "a mapping of non-empty names to arrays", f"the name {name!r}")
         if len({name.strip() for name in X}) != len(X):
             raise must_be("X", "a mapping of different names to arrays", f"the names {list(X)}")
+        if ALL_VIEWS in X:
+            rule = f"a mapping of names other than {ALL_VIEWS!r}, which means all of them together"
+            raise must_be("X", rule, f"the names {list(X)}")
         views = dict(X)
     elif isinstance(X, list | tuple) and any(getattr(view, "ndim", 0) == 2 for view in X):
         views = {f"view {number}": view for number, view in enumerate(X, start=1)}

@@ -1,10 +1,8 @@
 """Local noise, which the features predict: recognized by disagreement that is nearly the same everywhere.
 
 If similar samples are mislabeled as the same class, models learn the wrong labels too, and no noise matrix T
-makes the given labels more likely than a matrix without noise. But classes overlap in some regions only,
-whereas such noise is everywhere: if classes overlap and there is no noise, the most certain predictions of
-every class agree with the given labels; under noise they disagree nearly as often as less certain ones. That
-disagreement is then an estimate of the noise rate (decision 10).
+makes the given labels more likely than a matrix without noise. The even disagreement of ``disagreement.py``
+is then an estimate of the noise rate (decision 10).
 """
 
 from __future__ import annotations
@@ -15,123 +13,22 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
+from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.calibration import log_odds, shifted_to_mean
+from laplaceconfidence.confidence.noise_aware.disagreement import (
+    Disagreement,
+    label_chances,
+    measure_disagreement,
+)
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
 from laplaceconfidence.confidence.noise_aware.posterior import Posterior, over_rounds, pool_posterior
 from laplaceconfidence.confidence.noise_aware.propagation import close_votes
 from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
-from laplaceconfidence.confidence.noise_aware.transition import Candidates, class_pair_counts, widen
+from laplaceconfidence.confidence.noise_aware.transition import Candidates, class_pair_counts
 from laplaceconfidence.confidence.noise_aware.views import FeatureViews
 
 LOCAL = SETTINGS.local_noise
-
-
-@dataclass(frozen=True, slots=True)
-class Disagreement:
-    """Shares of given labels that differ from the label that held-out evidence predicts.
-
-    Attributes
-    ----------
-    surest : float
-        Smallest share among the most certain tenth, fifth, ... half of the predictions of every class.
-    surer_half : float
-        Share among the most certain half.
-    overall : float
-        Share among all.
-    standard_error : float
-        Standard error of ``surest``.
-    every_class_predicted : bool
-        Whether labels of classes that features cannot find are less than half of the disagreement.
-    """
-
-    surest: float
-    surer_half: float
-    overall: float
-    standard_error: float
-    every_class_predicted: bool
-
-    @property
-    def is_even(self) -> bool:
-        """Whether the disagreement is about the same everywhere, unlike that of overlapping classes."""
-        plateau = self.surer_half <= LOCAL.even * (self.surest - self.standard_error)
-        return plateau and self.surest < LOCAL.most_noise and self.every_class_predicted
-
-    @property
-    def noise_rate(self) -> float:
-        """The noise rate if the disagreement is even: ``surest``, but at most ``overall``."""
-        return min(self.surest, self.overall)
-
-    def overrules(self, noise_rate: float) -> bool:
-        """Return whether the disagreement is even and clearly larger than another noise rate.
-
-        Parameters
-        ----------
-        noise_rate : float
-            Noise rate according to a noise matrix.
-
-        Returns
-        -------
-        bool
-        """
-        return self.is_even and noise_rate < self.noise_rate - self.standard_error - LOCAL.less_noise
-
-
-def measure_disagreement(chances: FloatArray, codes: IntArray) -> Disagreement:
-    """Measure how often given labels differ from predictions that do not depend on them.
-
-    Parameters
-    ----------
-    chances : ndarray of shape (n, C)
-        Predicted probability of every label.
-    codes : ndarray of shape (n,)
-        Given labels.
-
-    Returns
-    -------
-    Disagreement
-    """
-    n, n_classes = chances.shape
-    predicted = chances.argmax(axis=1)
-    by_class_and_certainty = np.lexsort((-chances.max(axis=1), predicted))
-    sizes = np.bincount(predicted, minlength=n_classes)
-    starts = np.cumsum(sizes) - sizes
-    sorted_classes = predicted[by_class_and_certainty]
-    place = np.empty(n)
-    place[by_class_and_certainty] = (np.arange(n) - starts[sorted_classes] + 0.5) / sizes[sorted_classes]
-    differs = predicted != codes
-    overall = float(differs.mean())
-    surest = half = _share_and_error(differs[place < LOCAL.surest[0]])
-    for share in LOCAL.surest[1:]:
-        half = _share_and_error(differs[place < share])
-        surest = min(surest, half)  # without chance, the first share would be the smallest
-    labels = np.bincount(codes, minlength=n_classes)
-    return Disagreement(
-        surest[0], half[0], overall, surest[1], _every_class_predicted(labels, sizes, min(surest[0], overall))
-    )
-
-
-def _every_class_predicted(labels: IntArray, predictions: IntArray, noise_rate: float) -> bool:
-    """Whether labels of classes that features cannot find are less than half of the disagreement.
-
-    Such labels are contradicted everywhere, as if they were noise. But a small class among large ones is
-    predicted less often than given because of noise, too: it receives more wrong labels than it has right
-    ones. These are left out, as many as there would be if wrong labels were spread evenly over the classes.
-    """
-    n = int(labels.sum())
-    missing = np.maximum(labels - predictions, 0)
-    received = np.minimum(noise_rate * (n - labels) / max(len(labels) - 1, 1), missing)
-    return bool((missing - received).sum() <= LOCAL.lost_share * (noise_rate * n - received.sum()))
-
-
-def _share_and_error(differs: BoolArray) -> tuple[float, float]:
-    """The share of true entries and its standard error."""
-    n = max(len(differs), 1)
-    share = float(differs.sum()) / n
-    # Half a true and half a false entry more, so that the error is not 0 if all of a few entries agree.
-    guarded = (n * share + LOCAL.share_count) / (n + 2 * LOCAL.share_count)
-    return share, float(np.sqrt(guarded * (1 - guarded) / n))
 
 
 def _mixed_with_majority(
@@ -312,29 +209,6 @@ def votes_of_all_graphs(
 def _disagreement(selected: SelectedPool, of_pool: Posterior, given: IntArray) -> Disagreement:
     chances = label_chances(selected.pool, selected.evidence, selected.candidates)
     return measure_disagreement(chances[of_pool.rows], given[of_pool.rows])
-
-
-def label_chances(pool: Pool, evidence: list[FloatArray], candidates: Candidates | None) -> FloatArray:
-    """Compute the probability of every label under evidence that does not include the given one.
-
-    Parameters
-    ----------
-    pool : Pool
-        Weights, biases and noise matrix.
-    evidence : list of ndarray of shape (n, R)
-        One array per kind of evidence.
-    candidates : Candidates or None
-        The classes of the columns; ``None`` for all in order.
-
-    Returns
-    -------
-    ndarray of shape (n, C)
-    """
-    # With many classes this is a large product, so single precision has to do.
-    precision = "float64" if candidates is None else "float32"
-    probabilities: FloatArray = pool.probabilities(evidence, candidates).astype(precision)
-    wide = widen(probabilities, candidates, len(pool.transition))
-    return np.asarray(wide @ pool.transition.astype(precision))
 
 
 def local_noise_posterior(

@@ -273,9 +273,8 @@ def fit_full_pool(
         )
         return float(value), gradient
 
-    theta = np.concatenate(
-        [np.log(start.weights), start.bias, np.log(start.transition + NOISE_MODEL.least_transition).ravel()]
-    )
+    log_transition = np.log(start.transition + NOISE_MODEL.least_transition)
+    theta = np.concatenate([np.log(start.weights + TINY), start.bias, log_transition.ravel()])
     theta = _minimized(loss, theta, n_steps)
     logits = theta[first:].reshape(n_classes, n_classes)
     return Pool(_weights(theta[:m]), theta[m:first], np.exp(log_softmax(logits, axis=1)))
@@ -342,7 +341,10 @@ def fit_weights(
         return float(value), gradient
 
     theta = _minimized(
-        loss, np.concatenate([np.log(start.weights), start.bias]), n_steps, NOISE_MODEL.least_alternating_gain
+        loss,
+        np.concatenate([np.log(start.weights + TINY), start.bias]),
+        n_steps,
+        NOISE_MODEL.least_alternating_gain,
     )
     return Pool(_weights(theta[:m]), theta[m:], start.transition)
 

@@ -13,10 +13,16 @@ import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.held_out_folds import clearly_worse, stratified_folds
+from laplaceconfidence.confidence.noise_aware.disagreement import (
+    label_chances,
+    matrix_at_anchors,
+    measure_disagreement,
+)
 from laplaceconfidence.confidence.noise_aware.noise_model import (
     Pool,
     PooledRows,
     fit_alternating_pool,
+    fit_fixed_noise_pool,
     fit_full_pool,
     fit_symmetric_pool,
 )
@@ -33,6 +39,8 @@ from laplaceconfidence.threads import limited_threads
 
 SELECTION = SETTINGS.selection
 TINY = SETTINGS.noise_model.tiny
+SIMPLE_KINDS = ("symmetric", "proportional")
+"""Kinds of noise with a rate as their only parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +147,49 @@ def choose_pool(
     return _selected(tried), tried
 
 
+@limited_threads(1)
+def pool_of_targets(
+    chosen: PoolCandidate,
+    evidence: Sequence[FloatArray],
+    codes: IntArray,
+    candidates: Candidates | None,
+    rng: np.random.Generator,
+) -> Pool:
+    """The pool whose posteriors the next round learns.
+
+    Models that learned wrong labels predict them, and noise that is the same in all of a class looks like
+    classes that overlap. Where disagreement is even, it cannot be overlap: if that is clearly more noise than
+    a matrix has found, the matrix is read from the anchors instead, and the weights are fitted to it. A kind
+    of noise with only a rate is kept: if it was the most likely one, classes hardly differ in their noise.
+
+    Parameters
+    ----------
+    chosen : PoolCandidate
+        The selected pool of the last round.
+    evidence : sequence of ndarray of shape (n, R)
+        The evidence of the last round about the labeled samples.
+    codes : ndarray of shape (n,)
+        Given labels.
+    candidates : Candidates or None
+        The classes of the columns; ``None`` for all in order.
+    rng : numpy.random.Generator
+        Draws the rows that a pool is fitted on.
+
+    Returns
+    -------
+    Pool
+    """
+    pool = chosen.pool
+    if chosen.kind in SIMPLE_KINDS:
+        return pool
+    chances = label_chances(pool, list(evidence), candidates)
+    if not measure_disagreement(chances, codes).overrules(chosen.noise_rate):
+        return pool
+    transition = matrix_at_anchors(chances, codes, SELECTION.full_count * pool.transition)
+    rows = PooledRows(np.stack(evidence).astype(np.float64), codes, len(transition), candidates)
+    return fit_fixed_noise_pool(_some_rows(rows, rng), Pool(pool.weights, pool.bias, transition))
+
+
 def _best_start(
     fit: Callable[[PooledRows, Pool, FloatArray], Pool],
     rows: PooledRows,
@@ -188,7 +239,7 @@ def _selected(tried: list[PoolCandidate]) -> PoolCandidate:
     admissible = [one for one in tried if one.admissible] or tried[:1]
     best = max(admissible, key=lambda one: one.score)
     rivals = [one for one in admissible if one.kind in ("full", "sparse", "shrunk")]
-    if best.kind in ("symmetric", "proportional") and rivals:
+    if best.kind in SIMPLE_KINDS and rivals:
         rival = max(rivals, key=lambda one: one.score)
         finds_more = rival.noise_rate - best.noise_rate > SELECTION.less_noise
         if finds_more and not clearly_worse(rival.held_out, best.held_out):

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.noise_aware.coordinates import PrincipalAxes
 from laplaceconfidence.confidence.noise_aware.feature_sets import FeatureSet
 from laplaceconfidence.confidence.noise_aware.local_noise import LabelPosterior
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
@@ -20,7 +21,7 @@ from laplaceconfidence.confidence.noise_aware.probes import LinearProbe, fit_pro
 from laplaceconfidence.confidence.noise_aware.propagation import Propagator, log_shares
 from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool, log_probabilities
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
-from laplaceconfidence.confidence.noise_aware.views import FeatureView, FeatureViews
+from laplaceconfidence.confidence.noise_aware.views import FeatureView, FeatureViews, side_by_side
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.graph.affinity import degrees, normalized
 from laplaceconfidence.graph.neighbors import nearest_among
@@ -54,8 +55,12 @@ class NewSampleModel:
 
     @property
     def view_widths(self) -> tuple[int, ...]:
-        """Number of features of every view."""
-        return tuple(len(view.axes.mean) for view in self.views if view.axes is not None)
+        """Number of features of every view but the joint one."""
+        return tuple(len(axes.mean) for axes in self._axes_of_features)
+
+    @property
+    def _axes_of_features(self) -> list[PrincipalAxes]:
+        return [view.axes for view in self.views if view.axes is not None and not view.is_joint]
 
     def evidence(self, feature_sets: list[FeatureSet]) -> list[FloatArray]:
         """Compute evidence about new samples.
@@ -70,6 +75,12 @@ class NewSampleModel:
         list of ndarray of shape (m, C)
             One array per kind of evidence.
         """
+        if self.views[-1].is_joint:
+            with limited_threads(thread_count(self.n_jobs)):
+                each = zip(self._axes_of_features, feature_sets, strict=True)
+                coordinates = [axes(one.values) for axes, one in each]
+            joint = side_by_side(coordinates, [one.present for one in feature_sets])
+            feature_sets = [*feature_sets, joint]
         return [
             part
             for one, features in zip(self.fitted(), feature_sets, strict=True)

@@ -18,7 +18,11 @@ from laplaceconfidence.confidence.audited_labels import labels_to_learn
 from laplaceconfidence.confidence.held_out_folds import clearly_worse, make_held_out_folds
 from laplaceconfidence.confidence.inputs import class_shares
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
-from laplaceconfidence.confidence.noise_aware.noise_selection import PoolCandidate, choose_pool
+from laplaceconfidence.confidence.noise_aware.noise_selection import (
+    PoolCandidate,
+    choose_pool,
+    pool_of_targets,
+)
 from laplaceconfidence.confidence.noise_aware.rounds import RoundEvidence, first_round, later_round
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.confidence.noise_aware.transition import Candidates, narrow, uniform_noise
@@ -155,6 +159,10 @@ def select_pool(
         some = None if candidates is None else candidates.at(labeled)
         return choose_pool([part[labeled] for part in evidence], given[labeled], n_classes, some, rng)
 
+    def next_targets(last: PoolCandidate, evidence: list[FloatArray]) -> Pool:
+        some = None if candidates is None else candidates.at(labeled)
+        return pool_of_targets(last, [part[labeled] for part in evidence], given[labeled], some, rng)
+
     history: list[dict[str, Any]] = []
     best: PoolCandidate | None = None
     number, candidates, evidence = 0, None, []
@@ -167,9 +175,9 @@ def select_pool(
                 if index == 0:
                     found, candidates = first_round(views, targets, given, n_classes, folds)
                 else:
-                    found = later_round(
-                        views, rounds[-1], chosen[-1].pool, targets, given, n_classes, candidates, folds
-                    )
+                    pool = next_targets(chosen[-1], rounds[-1].parts)
+                    history[-1]["overruled"] = pool is not chosen[-1].pool
+                    found = later_round(views, rounds[-1], pool, targets, given, n_classes, candidates, folds)
                 rounds.append(found)
                 one, tried = choose(found.parts)
                 chosen.append(one)

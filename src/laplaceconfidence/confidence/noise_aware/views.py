@@ -11,7 +11,7 @@ from scipy import sparse
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.confidence.noise_aware.coordinates import PrincipalAxes, principal_coordinates
-from laplaceconfidence.confidence.noise_aware.feature_sets import FeatureSet
+from laplaceconfidence.confidence.noise_aware.feature_sets import ALL_VIEWS, FeatureSet
 from laplaceconfidence.confidence.noise_aware.propagation import Graph, Propagator
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.data.labels import MISSING
@@ -145,6 +145,8 @@ def metric_vectors(metric: Metric, axes: PrincipalAxes, coordinates: FloatArray)
 class FeatureView:
     """One view: coordinates for the probes, and graphs.
 
+    The joint view of several is that of their coordinates side by side. It has probes but no graphs.
+
     Attributes
     ----------
     name : str
@@ -154,11 +156,13 @@ class FeatureView:
     coordinates : ndarray of float32, shape (n, d), or None
         Principal coordinates for the probes; ``None`` without features.
     axes : PrincipalAxes or None
-        The map of new samples to these coordinates.
+        The map of features, or of the coordinates of all views side by side, to these coordinates.
     graphs : tuple of NeighborGraph
         The graphs; empty if a ``knn_graph`` replaces them.
     normalized : list of scipy.sparse.csr_array or OrderedGraph
         The normalized graphs.
+    is_joint : bool
+        Whether this is the joint view of all others.
     """
 
     name: str
@@ -167,6 +171,7 @@ class FeatureView:
     axes: PrincipalAxes | None
     graphs: tuple[NeighborGraph, ...]
     normalized: list[Graph]
+    is_joint: bool = False
 
     @property
     def evidence_names(self) -> list[str]:
@@ -196,7 +201,7 @@ class FeatureViews:
     Attributes
     ----------
     each : list of FeatureView
-        The views; empty without features and without a graph.
+        The views; empty without features and without a graph. The last of several is the joint view.
     propagate : Propagator
         Propagates columns over the graphs.
     """
@@ -303,7 +308,62 @@ def find_views(
     if passed_in and not each:
         made = [graph.normalized() for graph in passed_in]
         each.append(FeatureView("knn_graph", None, None, None, passed_in, made))
+    if len(each) > 1:
+        each.append(_joint_view(each, n_components, n_jobs=n_jobs, rng=rng))
     return FeatureViews(each, Propagator(n_jobs))
+
+
+def _joint_view(
+    each: list[FeatureView], n_components: int | None, *, n_jobs: int | None, rng: np.random.Generator
+) -> FeatureView:
+    """The view of all coordinates side by side."""
+    parts = [view.coordinates for view in each if view.coordinates is not None]
+    joint = side_by_side(parts, [view.present for view in each])
+    rows = slice(None) if joint.present is None else joint.present
+    width = None if n_components is None else min(n_components, *joint.values[rows].shape)
+    found, axes = principal_coordinates(joint.values[rows], width, n_jobs=n_jobs, rng=rng)
+    return FeatureView(joint.name, joint.present, _at_all(found, joint.present), axes, (), [], is_joint=True)
+
+
+def side_by_side(coordinates: Sequence[FloatArray], presences: Sequence[BoolArray | None]) -> FeatureSet:
+    """Make one more feature set of the coordinates of all views, whose mean square is the same in each.
+
+    Parameters
+    ----------
+    coordinates : sequence of ndarray of shape (m, k)
+        Principal coordinates in every view.
+    presences : sequence of ndarray of bool, shape (m,), or None
+        Which samples are in every view; ``None`` if all are.
+
+    Returns
+    -------
+    FeatureSet
+        Of the samples that are in any view. Where one is not in a view, 0 stands for it, the mean.
+    """
+    parts = [
+        part if present is None else np.where(present[:, None], part, part.dtype.type(0))
+        for part, present in zip(coordinates, presences, strict=True)
+    ]
+    known = [present for present in presences if present is not None]
+    in_any = np.logical_or.reduce(known) if len(known) == len(parts) else None
+    return FeatureSet(ALL_VIEWS, np.concatenate(parts, axis=1), in_any)
+
+
+def count_views(feature_sets: Sequence[FeatureSet]) -> int:
+    """Number of views that a fit computes evidence from: the joint one of several is one more.
+
+    Parameters
+    ----------
+    feature_sets : sequence of FeatureSet
+        The feature sets of the fit; may be empty.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
+    n = len(feature_sets)
+    return n + 1 if n > 1 else 1
 
 
 def _at_all(coordinates: FloatArray, present: BoolArray | None) -> FloatArray:
