@@ -7,7 +7,7 @@ than candidates that find much.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -109,7 +109,7 @@ def choose_pool(
     tried : list of PoolCandidate
         All pools.
     """
-    all_rows = PooledRows(np.stack(evidence).astype(np.float64), codes, n_classes, candidates)
+    all_rows = PooledRows(np.stack(evidence), codes, n_classes, candidates)
     rows = _some_rows(all_rows, rng)
     halves = stratified_folds(codes, 2, rng)
     counted = np.bincount(codes, minlength=n_classes) + SELECTION.share_count
@@ -165,7 +165,7 @@ def _candidate(
     kind: str, pool: Pool, rows: PooledRows, prior_counts: FloatArray | None, halves: IntArray
 ) -> PoolCandidate:
     """The log-likelihood of every label under T as fitted on the other half of the labels."""
-    p = pool.probabilities(list(rows.evidence), rows.candidates)
+    p = pool.probabilities(list(rows.evidence), rows.candidates).astype(np.float64)
     posteriors, chance = posterior(p, pool.transition, rows.codes, rows.candidates)
     rate = 1 - float(own_posterior(posteriors, pool.transition, rows.codes, rows.candidates).mean())
     row_counts = rows.class_sums(posteriors)[: rows.n_classes]
@@ -197,11 +197,12 @@ def _selected(tried: list[PoolCandidate]) -> PoolCandidate:
 
 
 def _some_rows(rows: PooledRows, rng: np.random.Generator) -> PooledRows:
-    """Draw the rows that a pool is fitted on: for so few parameters, some thousands are enough."""
+    """Draw the rows that a pool is fitted on, in double precision: some thousands of them are enough."""
     n = len(rows.codes)
     most = min(SELECTION.rows_for_fitting, SELECTION.entries_for_fitting // rows.evidence.shape[2])
     if n <= most:
-        return rows
+        return replace(rows, evidence=rows.evidence.astype(np.float64))
     kept = np.sort(rng.choice(n, most, replace=False))
     some = None if rows.candidates is None else rows.candidates.at(kept)
-    return PooledRows(np.ascontiguousarray(rows.evidence[:, kept]), rows.codes[kept], rows.n_classes, some)
+    evidence = np.ascontiguousarray(rows.evidence[:, kept], dtype=np.float64)
+    return PooledRows(evidence, rows.codes[kept], rows.n_classes, some)

@@ -171,6 +171,8 @@ def select_pool(
                         views, rounds[-1], chosen[-1].pool, targets, given, n_classes, candidates, folds
                     )
                 rounds.append(found)
+                if index + 1 == n_rounds:
+                    found.per_fold = []  # no round follows that would need it
                 one, tried = choose(found.parts)
                 chosen.append(one)
                 history.append(_summary(f"round {index + 1}", one, tried))

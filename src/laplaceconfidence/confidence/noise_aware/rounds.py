@@ -89,21 +89,21 @@ def first_round(
     n, n_folds = len(targets), folds.n_folds
     learned = [_LearnedLabels.of(view, views.propagate, targets, n_classes, folds) for view in views.each]
     width = min(n_classes, SETTINGS.classes.columns)
-    n_kinds = sum(len(one.probes) + len(one.by_fold) for one in learned)
-    per_fold = [np.empty((n, n_folds, width), np.float32) for _ in range(n_kinds)]
+    per_fold = [stored for one in learned for stored in one.storage((n, n_folds, width))]
+    means = [np.empty((n, width), np.float32) for _ in per_fold]
     chosen: list[Candidates] = []
     pair_numbers = folds.pair_numbers()
     for rows in _row_blocks(n, len(folds.pairs) * n_classes):
+        here = HeldOutFolds(folds.folds[rows], n_folds, folds.labeled[rows])
         parts = [part for one in learned for part in one.evidence(rows, pair_numbers[rows], folds)]
         if width < n_classes:
-            here = HeldOutFolds(folds.folds[rows], n_folds, folds.labeled[rows])
             chosen.append(likely_classes([here.mean_over_others(part) for part in parts], given[rows]))
             parts = [narrow(part, chosen[-1]) for part in parts]
-        for stored, part in zip(per_fold, parts, strict=True):
-            stored[rows] = part
+        for stored, mean, part in zip(per_fold, means, parts, strict=True):
+            stored[rows], mean[rows] = part, here.mean_over_others(part)
     candidates = Candidates.joined(chosen) if chosen else None
     return RoundEvidence(
-        [folds.mean_over_others(part) for part in per_fold],
+        means,
         per_fold,
         [one.probes[0].averaged(folds.pairs_of_fold()) if one.probes else None for one in learned],
     ), candidates
@@ -138,13 +138,20 @@ class _LearnedLabels:
                 l2=PROBE.first_l2,
                 n_jobs=propagate.n_jobs,
             )
-        by_fold = [propagate_folds(graph, targets, n_classes, folds, propagate) for graph in view.normalized]
+        by_fold = [
+            propagate_folds(graph.normalized, targets, n_classes, folds, propagate) for graph in view.graphs
+        ]
         shares = np.zeros((visible.shape[1], n_classes))
         if view.present is not None:
             for pair in range(visible.shape[1]):
                 codes = targets[visible[:, pair] > 0]
                 shares[pair] = np.bincount(codes, minlength=n_classes)
         return cls(view, probes, by_fold, log_shares(shares))
+
+    def storage(self, shape: tuple[int, int, int]) -> list[FloatArray]:
+        """Arrays for the evidence; that of a graph may replace what it is computed from, row by row."""
+        made = [np.empty(shape, np.float32) for _ in self.probes]
+        return made + [one if one.shape == shape else np.empty(shape, np.float32) for one in self.by_fold]
 
     def evidence(self, rows: slice, pair_numbers: IntArray, folds: HeldOutFolds) -> list[FloatArray]:
         """(rows, folds, C) per kind of evidence."""
@@ -247,16 +254,15 @@ def evidence_of_targets(
                 start=start,
                 n_jobs=views.propagate.n_jobs,
             )
+            width = n_classes if candidates is None else candidates.classes.shape[1]
             for probe in probes:
-                logits = [
-                    narrow(
-                        probe.logits(coordinates[rows]), None if candidates is None else candidates.at(rows)
-                    )
-                    for rows in _row_blocks(n, n_folds * n_classes)
-                ]
-                found.append(np.concatenate(logits))
+                found.append(np.empty((n, n_folds, width), np.float32))
+                for rows in _row_blocks(n, n_folds * n_classes):
+                    some = None if candidates is None else candidates.at(rows)
+                    found[-1][rows] = narrow(probe.logits(coordinates[rows]), some)
         found.extend(
-            narrow(propagate_targets(graph, soft, views.propagate), candidates) for graph in view.normalized
+            narrow(propagate_targets(graph.normalized, soft, views.propagate), candidates)
+            for graph in view.graphs
         )
         if view.present is not None:
             _make_neutral(found, view.present, soft, candidates)
@@ -294,18 +300,20 @@ def _soft_targets(
 
     They are zero at a sample's own fold and for samples without a label.
     """
-    codes = np.maximum(given, 0)
-    probabilities = pool.probabilities(last.per_fold, candidates)
-    soft = np.zeros((*probabilities.shape[:2], n_classes), dtype=np.float32)
-    every_row = np.arange(len(codes))
-    for fold in range(folds.n_folds):
-        posteriors, _ = posterior(probabilities[:, fold], pool.transition, codes, candidates)
-        if candidates is None:
-            soft[:, fold] = posteriors
-            continue
-        np.put_along_axis(soft[:, fold], candidates.classes[:, :-1], posteriors[:, :-1], axis=1)
-        # Of the rest only the given class is learned: nothing tells the others apart.
-        soft[every_row, fold, codes] = own_posterior(posteriors, pool.transition, codes, candidates)
+    n, n_folds, _ = last.per_fold[0].shape
+    soft = np.zeros((n, n_folds, n_classes), dtype=np.float32)
+    for rows in _row_blocks(n, n_folds * n_classes):
+        codes, some = np.maximum(given[rows], 0), None if candidates is None else candidates.at(rows)
+        here, every_row = soft[rows], np.arange(len(codes))
+        probabilities = pool.probabilities([part[rows] for part in last.per_fold], some)
+        for fold in range(n_folds):
+            posteriors, _ = posterior(probabilities[:, fold], pool.transition, codes, some)
+            if some is None:
+                here[:, fold] = posteriors
+                continue
+            np.put_along_axis(here[:, fold], some.classes[:, :-1], posteriors[:, :-1], axis=1)
+            # Of the rest only the given class is learned: nothing tells the others apart.
+            here[every_row, fold, codes] = own_posterior(posteriors, pool.transition, codes, some)
     soft *= folds.visible_without_folds()[:, :, None]
     verified = np.flatnonzero(targets != given)
     soft[verified] = 0
