@@ -30,6 +30,7 @@ RANKS = "ranks"
 RARE = 0.1  # of an even share of the labels, as for audits in memory
 ROWS_PER_PART = 100_000
 _EVIDENCE_PAGE = 2_000  # rows that a review reads at a time
+_REPEATED = ("given_label", "predicted_label", "alternative_label")  # columns of few different cells
 NAMING = ("id", "text", "path")  # columns that say which sample a row is
 
 
@@ -251,9 +252,14 @@ def _write_part(
         name: values if isinstance(values, pa.ChunkedArray) else pa.array(values, from_pandas=True)
         for name, values in columns.items()
     }
-    write_parquet(issues_path(work, part), pa.table(arrays))
-    evidence = _evidence(found)
-    write_parquet(evidence_path(work, part), evidence, rows_per_group=_EVIDENCE_PAGE, with_dictionaries=False)
+    write_parquet(issues_path(work, part), pa.table(arrays), dictionaries=_REPEATED)
+    write_parquet(
+        evidence_path(work, part),
+        _evidence(found),
+        rows_per_group=_EVIDENCE_PAGE,
+        dictionaries=False,
+        compressed=False,
+    )
     return work.save(TABLES, part, {}, {"start": start, "stop": stop})
 
 
