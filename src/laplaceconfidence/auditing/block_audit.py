@@ -203,7 +203,7 @@ class BlockAuditResult:
         import pyarrow.parquet as pq
 
         wanted = self.first_rows[:n]
-        found = []
+        found: list[pd.DataFrame] = []
         for path in self.issue_parts():
             part = pq.read_table(path)
             some = np.isin(part.column("row").to_numpy(), wanted)

@@ -152,6 +152,8 @@ def select_pool(
         return _fixed(evidence, len(inside), candidates, n_classes, [], reason, int(bool(inside)))
 
     def choose(evidence: list[FloatArray]) -> tuple[PoolCandidate, list[PoolCandidate]]:
+        if len(labeled) == len(given):
+            return choose_pool(evidence, given, n_classes, candidates, rng)
         some = None if candidates is None else candidates.at(labeled)
         return choose_pool([part[labeled] for part in evidence], given[labeled], n_classes, some, rng)
 
