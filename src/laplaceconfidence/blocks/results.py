@@ -154,33 +154,35 @@ def _neighbors_of_block(work: WorkFolder, block: int) -> Facts:
 def _heaviest_neighbors(work: WorkFolder, graph: GraphBlock) -> dict[str, NDArray[Any]]:
     """The neighbors of largest weight in the normalized graph, and their shares of all weights."""
     m = len(graph.degree)
-    degree = work.load(NODES, 0, "degree")[graph.columns]
     rows_of_data = work.load(NODES, 0, "rows")[graph.columns]
-    scale = 1 / np.sqrt(degree)
+    scale = (1 / np.sqrt(work.load(NODES, 0, "degree")[graph.columns])).astype(np.float32)
     neighbors = np.full((m, TOP_NEIGHBORS), -1, dtype=np.int64)
     similarities = np.zeros((m, TOP_NEIGHBORS), dtype=np.float32)
     weights = np.zeros((m, TOP_NEIGHBORS), dtype=np.float32)
     indptr, indices, data = graph.matrix.indptr, graph.matrix.indices, graph.matrix.data
     counts = np.diff(indptr)
+    every_weight = data * scale[indices]
+    total = np.ones(m)
+    total[counts > 0] = np.add.reduceat(every_weight, indptr[:-1][counts > 0], dtype=np.float64)
     # Rows of about the same number of neighbors are laid side by side, and sorted as one matrix.
     widths = 2 ** np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64)
     for width in np.unique(widths[counts > 0]).tolist():
         for some in _in_turn(np.flatnonzero((widths == width) & (counts > 0)), _ENTRIES_AT_ONCE // width):
             exists = np.arange(width) < counts[some, None]
             places = np.where(exists, indptr[some, None] + np.arange(width), 0)
-            columns, similar = indices[places], data[places]
-            weight = np.where(exists, similar * scale[columns], -1.0)
+            lightness = np.where(exists, -every_weight[places], np.float32(1))
             n_kept = min(width, TOP_NEIGHBORS)
-            top = np.argpartition(-weight, n_kept - 1, axis=1)[:, :n_kept]
-            named = rows_of_data[np.take_along_axis(columns, top, axis=1)]
-            best = np.take_along_axis(weight, top, axis=1)
+            top = np.argpartition(lightness, n_kept - 1, axis=1)[:, :n_kept]
+            places, best = (np.take_along_axis(array, top, axis=1) for array in (places, -lightness))
+            named = rows_of_data[indices[places]]
             order = np.lexsort((named, -best), axis=1)
-            top, named, best = (np.take_along_axis(array, order, axis=1) for array in (top, named, best))
+            places, named, best = (
+                np.take_along_axis(array, order, axis=1) for array in (places, named, best)
+            )
             are_there, into = best >= 0, (some[:, None], np.arange(n_kept))
-            total = np.where(exists, weight, 0).sum(axis=1, keepdims=True)
             neighbors[into] = np.where(are_there, named, -1)
-            similarities[into] = np.where(are_there, np.take_along_axis(similar, top, axis=1), 0)
-            weights[into] = np.where(are_there, best, 0) / np.maximum(total, np.finfo(np.float64).tiny)
+            similarities[into] = np.where(are_there, data[places], 0)
+            weights[into] = np.where(are_there, best / total[some, None], 0)
     return {
         "neighbors": neighbors,
         "similarities": similarities,
