@@ -109,6 +109,7 @@ def test_the_symmetric_graph_does_not_depend_on_the_blocks_it_is_made_in(
     neighbors = find_neighbors(points, 7)
     whole = symmetric_affinity(neighbors)
     monkeypatch.setattr(affinity, "_ROWS_PER_BLOCK", 11)
+    monkeypatch.setattr(affinity, "_TRANSPOSED_ROWS", 33)
     cut = symmetric_affinity(neighbors)
     n = len(points)
     directed = np.zeros((n, n))

@@ -20,6 +20,7 @@ from laplaceconfidence.confidence.inputs import (
     check_feature_vectors,
     check_memory,
     check_sample_weight,
+    has_equal_rows,
 )
 from laplaceconfidence.confidence.protocol import EvidenceKind
 from laplaceconfidence.confidence.settings_search import (
@@ -346,7 +347,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
                 if precision == "auto":
                     precision = "float64" if len(features) <= FLOAT64_UP_TO else "float32"
                 self._precision = np.dtype(precision)
-                if len(features) > 1 and (features == features[0]).all():
+                if len(features) > 1 and has_equal_rows(features):
                     raise must_be("X", "different between samples", f"{len(features)} equal rows")
                 self._axes = None
                 if self.n_components is not None:

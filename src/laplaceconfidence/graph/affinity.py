@@ -15,6 +15,7 @@ from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import check_choice, must_be
 
 _ROWS_PER_BLOCK = 16_384
+_TRANSPOSED_ROWS = 8 * _ROWS_PER_BLOCK
 
 GRAPH_KINDS = ("similarity", "cosine_distance", "distance")
 
@@ -137,9 +138,10 @@ def degrees(affinity: sparse.csr_array) -> FloatArray:
     -------
     ndarray of float64, shape (n,)
     """
-    total = np.empty(affinity.shape[0])
-    for rows in row_blocks(len(total), _ROWS_PER_BLOCK):  # scipy converts all entries it sums to float64
-        total[rows] = affinity[rows].sum(axis=1, dtype=np.float64)
+    total = np.zeros(affinity.shape[0])
+    has_entries = np.diff(affinity.indptr) > 0
+    starts = affinity.indptr[:-1][has_entries]
+    total[has_entries] = np.add.reduceat(affinity.data, starts, dtype=np.float64)  # scipy's sum copies all
     total[total <= 0] = 1.0
     return total
 
@@ -213,18 +215,21 @@ def by_sample(graph: Graph) -> sparse.csr_array:
 def _symmetric(graph: sparse.csr_array) -> sparse.csr_array:
     """The elementwise maximum of a graph and its transpose, in blocks of rows.
 
-    scipy's own maximum would need memory for twice the entries of both, and for the result.
+    scipy's own maximum would need memory for twice the entries of both, and for the result. The transpose of
+    a large graph is made in parts.
     """
-    transposed = graph.T.tocsr()  # also sorts the columns of every row
     n = graph.shape[0]
     counts = np.zeros(n, dtype=np.int64)
     data = np.empty(2 * graph.nnz, dtype=graph.dtype)
-    columns = np.empty(2 * graph.nnz, dtype=transposed.indices.dtype)
+    columns = np.empty(2 * graph.nnz, dtype=graph.indices.dtype)
     end = 0
     for rows in row_blocks(n, _ROWS_PER_BLOCK):
+        if rows.start % _TRANSPOSED_ROWS == 0:
+            wide = slice(rows.start, min(rows.start + _TRANSPOSED_ROWS, n))
+            transposed = (graph if wide.stop - wide.start == n else graph[:, wide]).T.tocsr()  # sorts, too
         part = graph[rows]
         part.sort_indices()  # scipy merges sorted rows several times faster
-        part = part.maximum(transposed[rows]).tocsr()
+        part = part.maximum(transposed[rows.start - wide.start : rows.stop - wide.start]).tocsr()
         begin, end = end, end + part.nnz
         data[begin:end], columns[begin:end] = part.data, part.indices
         counts[rows] = np.diff(part.indptr)

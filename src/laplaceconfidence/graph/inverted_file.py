@@ -211,7 +211,7 @@ class InvertedFile:
         n, most = len(self.points), k + 1 if self.axes is None else MOST_CANDIDATES * (k + 1)
         tried = min(n, most, 4 * (k + 1))  # candidates; more only if these do not suffice
         best: Effort | None = None
-        n_cells, before = self._fewest_cells(exact, target), -1.0
+        n_cells, before, n_dearer = self._fewest_cells(exact, target), -1.0, 0
         while True:
             candidates, similar = self.search(rows, n_cells, tried)
             hits = (similar >= exact.accepted) & (candidates != rows[:, None])
@@ -223,10 +223,12 @@ class InvertedFile:
             one = Effort(n_cells, enough, float(recall[enough - 1]), self._nanoseconds(n_cells, enough))
             best = one if best is None else max(best, one, key=lambda effort: effort.merit(target))
             has_reached = best.recall >= target
+            n_dearer = 0 if one is best else n_dearer + 1
             limit = best.nanoseconds if has_reached else longest
             # More cells do not help where codes cannot tell neighbors from other samples.
             codes_fail = self.axes is not None and n_cells > 32 and recall[-1] < before + 0.002
             is_over = n_cells == len(self.cells) or self._nanoseconds(n_cells, k + 1) >= limit
+            is_over |= has_reached and n_dearer == 2  # more cells hardly reduce the candidates any more
             if is_over or (codes_fail and not has_reached):
                 return best
             before = float(recall[-1])

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -50,7 +52,7 @@ class Solution:
 class _BlockedSystem:
     """I - alpha S in blocks of rows."""
 
-    def __init__(self, graph: sparse.csr_array, alpha: float, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, graph: sparse.csr_array, alpha: float, pool: ThreadPoolExecutor | None) -> None:
         self.alpha = graph.dtype.type(alpha)
         self.pool = pool
         self.slices = list(row_blocks(graph.shape[0], ROWS_PER_BLOCK))
@@ -58,9 +60,15 @@ class _BlockedSystem:
 
     def sums(self, work: Callable[[int], FloatArray]) -> FloatArray:
         """Sum, in float64, what ``work`` returns for every block of rows."""
-        parts = list(self.pool.map(work, range(len(self.slices))))
-        total: FloatArray = np.sum(parts, axis=0, dtype=np.float64)
+        total: FloatArray = np.sum(self.each(work), axis=0, dtype=np.float64)
         return total
+
+    def each(self, work: Callable[[int], Any]) -> list[Any]:
+        """Run ``work`` for every block of rows."""
+        numbers = range(len(self.slices))
+        return (
+            [work(number) for number in numbers] if self.pool is None else list(self.pool.map(work, numbers))
+        )
 
     def multiply(self, block: int, vectors: FloatArray) -> FloatArray:
         product: FloatArray = self.blocks[block] @ vectors
@@ -119,7 +127,8 @@ def conjugate_gradient(
     r = rhs.copy()
     a_p = np.empty_like(rhs)
     n_iterations = np.zeros(n_columns, dtype=np.int64)
-    with ThreadPoolExecutor(thread_count(n_jobs)) as pool:
+    n_threads = thread_count(n_jobs)
+    with ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:  # one thread: no detour
         system = _BlockedSystem(graph, alpha, pool)
         target = tol * np.sqrt(_squared_sizes(system, rhs))
 
@@ -162,7 +171,7 @@ def conjugate_gradient(
                 direction *= _for_each(direction, turn)
                 p[rows] += r[rows]
 
-            list(pool.map(turn_direction, range(len(system.slices))))
+            system.each(turn_direction)
         quadratic_form = None
         if true_residuals:
             residuals, quadratic_form = _true_residuals(system, rhs, x)

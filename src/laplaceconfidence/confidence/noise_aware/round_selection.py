@@ -170,11 +170,17 @@ def select_pool(
                     found, candidates = first_round(views, targets, given, n_classes, folds)
                 else:
                     found = later_round(
-                        views, rounds[-1], chosen[-1].pool, targets, given, n_classes, candidates, folds
+                        views,
+                        rounds[-1],
+                        chosen[-1].pool,
+                        targets,
+                        given,
+                        n_classes,
+                        candidates,
+                        folds,
+                        is_last=index + 1 == n_rounds,
                     )
                 rounds.append(found)
-                if index + 1 == n_rounds:
-                    found.per_fold = []  # no round follows that would need it
                 one, tried = choose(found.parts)
                 chosen.append(one)
                 history.append(_summary(f"round {index + 1}", one, tried))

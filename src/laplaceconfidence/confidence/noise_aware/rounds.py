@@ -178,6 +178,8 @@ def later_round(
     n_classes: int,
     candidates: Candidates | None,
     folds: HeldOutFolds,
+    *,
+    is_last: bool = False,
 ) -> RoundEvidence:
     """Compute the evidence of models that learn posteriors.
 
@@ -199,6 +201,8 @@ def later_round(
         The classes of the columns; ``None`` for all in order.
     folds : HeldOutFolds
         Folds of ``targets``.
+    is_last : bool, default=False
+        Whether no other round follows, which would need the evidence with every fold held out.
 
     Returns
     -------
@@ -206,9 +210,11 @@ def later_round(
     """
     soft = _soft_targets(last, pool, targets, given, n_classes, candidates, folds)
     last.per_fold = []  # frees memory that the next evidence takes
-    per_fold, regressions = evidence_of_targets(views, soft, candidates, last.regressions)
-    own = [folds.at_own_fold(part) for part in per_fold]
-    return RoundEvidence(own, per_fold, regressions)
+    own_folds = folds.folds if is_last else None
+    found, regressions = evidence_of_targets(views, soft, candidates, last.regressions, own_folds)
+    if is_last:
+        return RoundEvidence(found, [], regressions)
+    return RoundEvidence([folds.at_own_fold(part) for part in found], found, regressions)
 
 
 def evidence_of_targets(
@@ -216,6 +222,7 @@ def evidence_of_targets(
     soft: FloatArray,
     candidates: Candidates | None = None,
     starts: Sequence[LinearProbe | None] = (),
+    own_folds: IntArray | None = None,
 ) -> tuple[list[FloatArray], list[LinearProbe | None]]:
     """Compute what models that learn soft targets say about all samples.
 
@@ -229,20 +236,34 @@ def evidence_of_targets(
         The classes of the columns; ``None`` for all in order.
     starts : sequence of LinearProbe or None, default=()
         The regression of every view to start from.
+    own_folds : ndarray of shape (n,) or None, default=None
+        The fold of every sample, if only the evidence with that fold held out is needed.
 
     Returns
     -------
-    per_fold : list of ndarray of float32, shape (n, folds, R)
+    evidence : list of ndarray of float32, shape (n, folds, R), or (n, R) with ``own_folds``
         One array per kind of evidence.
     regressions : list of LinearProbe or None
         The regression of every view.
     """
-    per_fold: list[FloatArray] = []
+    evidence: list[FloatArray] = []
     regressions: list[LinearProbe | None] = []
     n, n_folds, n_classes = soft.shape
+    width = n_classes if candidates is None else candidates.classes.shape[1]
+    shape = (n, n_folds, width) if own_folds is None else (n, width)
+
+    def needed(part: FloatArray, rows: slice) -> FloatArray:
+        return part if own_folds is None else part[np.arange(len(part)), own_folds[rows]]
+
     for view, start in zip_longest(views.each, starts):
-        found: list[FloatArray] = []
-        probes = []
+        # Graphs come first, because they need most memory while they are computed.
+        of_graphs = [
+            needed(
+                narrow(propagate_targets(graph.normalized, soft, views.propagate), candidates), slice(None)
+            )
+            for graph in view.graphs
+        ]
+        of_probes, probes = [], []
         if (coordinates := view.coordinates) is not None:
             visible = view.visible((soft.sum(axis=2) > 0).astype(np.float32))
             probes = fit_probes(
@@ -254,33 +275,31 @@ def evidence_of_targets(
                 start=start,
                 n_jobs=views.propagate.n_jobs,
             )
-            width = n_classes if candidates is None else candidates.classes.shape[1]
             for probe in probes:
-                found.append(np.empty((n, n_folds, width), np.float32))
+                of_probes.append(np.empty(shape, np.float32))
                 for rows in _row_blocks(n, n_folds * n_classes):
                     some = None if candidates is None else candidates.at(rows)
-                    found[-1][rows] = narrow(probe.logits(coordinates[rows]), some)
-        found.extend(
-            narrow(propagate_targets(graph.normalized, soft, views.propagate), candidates)
-            for graph in view.graphs
-        )
+                    of_probes[-1][rows] = needed(narrow(probe.logits(coordinates[rows]), some), rows)
+        found = of_probes + of_graphs
         if view.present is not None:
-            _make_neutral(found, view.present, soft, candidates)
-        per_fold.extend(found)
+            neutral, absent = _neutral_evidence(view.present, soft, candidates)
+            for part in found:
+                part[absent] = (
+                    neutral if own_folds is None else neutral[np.arange(len(absent)), own_folds[absent]]
+                )
+        evidence.extend(found)
         regressions.append(probes[0] if probes else None)
-    return per_fold, regressions
+    return evidence, regressions
 
 
-def _make_neutral(
-    evidence: list[FloatArray], present: BoolArray, soft: FloatArray, candidates: Candidates | None
-) -> None:
-    """Set the evidence about samples that are not in a view to the shares of the classes in the view."""
+def _neutral_evidence(
+    present: BoolArray, soft: FloatArray, candidates: Candidates | None
+) -> tuple[FloatArray, IntArray]:
+    """The evidence (m, folds, R) about samples that are not in a view: the shares of the classes in it."""
     absent = np.flatnonzero(~present)
     shares = np.tensordot(present.astype(np.float32), soft, axes=1)
     of_absent = np.repeat(log_shares(shares)[None], len(absent), axis=0)
-    neutral = narrow(of_absent, None if candidates is None else candidates.at(absent))
-    for part in evidence:
-        part[absent] = neutral
+    return narrow(of_absent, None if candidates is None else candidates.at(absent)), absent
 
 
 def _row_blocks(n_rows: int, entries_per_row: int) -> Iterator[slice]:
