@@ -302,7 +302,9 @@ def _evidence(found: Mapping[str, Any]) -> pa.Table:
 
     def lists(values: Any, kept: Any) -> Any:
         ends = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
-        return pa.ListArray.from_arrays(pa.array(ends), pa.array(values[kept]))
+        return pa.ListArray.from_arrays(
+            pa.array(ends), pa.array(values.ravel() if kept.all() else values[kept])
+        )
 
     classes = np.ones(found["top_classes"].shape, dtype=bool)
     columns = {name: lists(found[name], classes) for name in ("top_classes", "top_probabilities")}
