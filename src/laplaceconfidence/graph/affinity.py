@@ -139,9 +139,11 @@ def degrees(affinity: sparse.csr_array) -> FloatArray:
     ndarray of float64, shape (n,)
     """
     total = np.zeros(affinity.shape[0])
-    has_entries = np.diff(affinity.indptr) > 0
-    starts = affinity.indptr[:-1][has_entries]
-    total[has_entries] = np.add.reduceat(affinity.data, starts, dtype=np.float64)  # scipy's sum copies all
+    for rows in row_blocks(len(total), _ROWS_PER_BLOCK):  # what is summed is copied to float64 first
+        ends = affinity.indptr[rows.start : rows.stop + 1]
+        has_entries = np.diff(ends) > 0
+        data, starts = affinity.data[ends[0] : ends[-1]], ends[:-1][has_entries] - ends[0]
+        total[rows][has_entries] = np.add.reduceat(data, starts, dtype=np.float64) if len(data) else 0
     total[total <= 0] = 1.0
     return total
 

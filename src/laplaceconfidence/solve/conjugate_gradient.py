@@ -249,8 +249,9 @@ def _ratio(numerator: FloatArray, denominator: FloatArray, where: BoolArray) -> 
 
 
 def _rows_of(graph: sparse.csr_array, rows: slice) -> sparse.csr_array:
+    """Some rows of a graph, without a copy: scipy's constructor would copy parts of larger arrays."""
     start, stop = graph.indptr[rows.start], graph.indptr[rows.stop]
-    return sparse.csr_array(
-        (graph.data[start:stop], graph.indices[start:stop], graph.indptr[rows.start : rows.stop + 1] - start),
-        shape=(rows.stop - rows.start, graph.shape[1]),
-    )
+    block = sparse.csr_array((rows.stop - rows.start, graph.shape[1]), dtype=graph.dtype)
+    block.data, block.indices = graph.data[start:stop], graph.indices[start:stop]
+    block.indptr = graph.indptr[rows.start : rows.stop + 1] - start
+    return block
