@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,12 @@ _ROWS_AT_ONCE = 20_000
 
 
 def write_parquet(
-    path: str | Path, table: pa.Table, *, rows_per_group: int | None = None, with_dictionaries: bool = True
+    path: str | Path,
+    table: pa.Table,
+    *,
+    rows_per_group: int | None = None,
+    dictionaries: bool | Sequence[str] = True,
+    compressed: bool = True,
 ) -> None:
     """Write a table as Parquet, read it back, and only then give it its name.
 
@@ -26,8 +32,12 @@ def write_parquet(
         The table.
     rows_per_group : int or None, default=None
         Most rows that are read together; ``None`` leaves it to Arrow.
-    with_dictionaries : bool, default=True
-        Whether repeated cells are stored once; for cells that hardly repeat this only takes time.
+    dictionaries : bool or sequence of str, default=True
+        Whether, or in which columns, repeated cells are stored once; for cells that hardly repeat this only
+        takes time.
+    compressed : bool, default=True
+        Whether pages are compressed, and have statistics; for numbers that hardly repeat this only takes
+        time.
 
     Raises
     ------
@@ -41,7 +51,9 @@ def write_parquet(
             table,
             temporary,
             row_group_size=rows_per_group,
-            use_dictionary=with_dictionaries,
+            use_dictionary=dictionaries if isinstance(dictionaries, bool) else list(dictionaries),
+            compression="snappy" if compressed else "none",
+            write_statistics=compressed,
             write_page_checksum=True,
         )
         _check_content(temporary, table, Path(path).name)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,7 +11,9 @@ from laplaceconfidence.graph import affinity
 from laplaceconfidence.graph.affinity import (
     OrderedGraph,
     affinity_from_knn_graph,
+    by_sample,
     degrees,
+    in_order,
     normalized,
     normalized_graph,
     symmetric_affinity,
@@ -105,6 +109,7 @@ def test_the_symmetric_graph_does_not_depend_on_the_blocks_it_is_made_in(
     neighbors = find_neighbors(points, 7)
     whole = symmetric_affinity(neighbors)
     monkeypatch.setattr(affinity, "_ROWS_PER_BLOCK", 11)
+    monkeypatch.setattr(affinity, "_TRANSPOSED_ROWS", 33)
     cut = symmetric_affinity(neighbors)
     n = len(points)
     directed = np.zeros((n, n))
@@ -121,15 +126,24 @@ def test_the_symmetric_graph_does_not_depend_on_the_blocks_it_is_made_in(
 def test_an_ordered_graph_is_the_same_graph_with_other_numbers(points: np.ndarray) -> None:
     graph = symmetric_affinity(find_neighbors(points, 5))
     order = np.random.default_rng(0).permutation(len(points))
-    ordered = OrderedGraph.of(graph, order)
-    np.testing.assert_array_equal(ordered.matrix.toarray(), graph.toarray()[np.ix_(order, order)])
+    ordered = in_order(sparse.csr_array(graph.toarray()[np.ix_(order, order)]), order)
+    assert isinstance(ordered, OrderedGraph)
+    back = by_sample(ordered)
+    np.testing.assert_array_equal(back.toarray(), graph.toarray())
+    assert back.has_sorted_indices
+    assert in_order(graph, None) is by_sample(graph) is graph
 
 
-def test_a_graph_made_in_an_order_is_the_renumbered_one(points: np.ndarray) -> None:
+def test_the_graph_of_neighbors_in_an_order_is_the_renumbered_one(points: np.ndarray) -> None:
     neighbors = find_neighbors(points, 5)
     neighbors.indices[3, 2:], neighbors.similarities[3, 2:] = -1, -np.inf  # fewer were found
     order = np.random.default_rng(0).permutation(len(points))
-    made = OrderedGraph.normalized(neighbors, order)
-    renumbered = OrderedGraph.of(normalized_graph(neighbors, 5), order)
-    np.testing.assert_allclose(made.matrix.toarray(), renumbered.matrix.toarray(), rtol=1e-12)
-    np.testing.assert_array_equal(made.order, order)
+    number = np.argsort(order)
+    indices = np.where(neighbors.indices[order] < 0, -1, number[neighbors.indices[order]]).astype(np.int32)
+    ordered = replace(neighbors, indices=indices, similarities=neighbors.similarities[order], order=order)
+    np.testing.assert_array_equal(ordered.by_sample().indices, neighbors.indices)
+    np.testing.assert_array_equal(ordered.by_sample().similarities, neighbors.similarities)
+    made = normalized_graph(ordered, 5)
+    assert isinstance(made, OrderedGraph)
+    expected = normalized_graph(neighbors, 5)
+    np.testing.assert_allclose(by_sample(made).toarray(), expected.toarray(), rtol=1e-6)

@@ -65,6 +65,11 @@ def test_ivf_reaches_the_recall_it_reports(d: int) -> None:
     assert np.mean(hits) >= 0.93
     assert abs(np.mean(hits) - found.recall) < 0.03
     assert (np.diff(found.similarities, axis=1) <= 1e-6).all()
+    ordered = find_neighbors(points, 20, search="ivf", random_state=0, ordered=True)
+    assert ordered.order is not None
+    assert not np.array_equal(ordered.order, np.arange(6000))
+    np.testing.assert_array_equal(ordered.by_sample().indices, found.indices)
+    np.testing.assert_array_equal(ordered.by_sample().similarities, found.similarities)
 
 
 @pytest.mark.parametrize("k", [1, 2])

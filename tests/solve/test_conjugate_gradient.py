@@ -79,7 +79,7 @@ def test_threads_and_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyP
     graph = random_graph(500, 0.02, 7)
     rhs = np.random.default_rng(8).normal(size=(500, 3))
     whole = conjugate_gradient(graph, 0.9, rhs, tol=1e-9, max_iter=500, n_jobs=1)
-    monkeypatch.setattr(module, "_ROWS_PER_BLOCK", 37)
+    monkeypatch.setattr(module, "ROWS_PER_BLOCK", 37)
     cut = conjugate_gradient(graph, 0.9, rhs, tol=1e-9, max_iter=500, n_jobs=3)
     np.testing.assert_allclose(cut.values, whole.values, rtol=1e-7, atol=1e-9)
 

@@ -199,11 +199,15 @@ class BlockAuditResult:
             The columns of ``table``.
         """
         import pandas as pd
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
         wanted = self.first_rows[:n]
-        found = [
-            part[part["row"].isin(wanted)] for part in (pd.read_parquet(path) for path in self.issue_parts())
-        ]
+        found: list[pd.DataFrame] = []
+        for path in self.issue_parts():
+            part = pq.read_table(path)
+            some = np.isin(part.column("row").to_numpy(), wanted)
+            found.append(part.filter(pa.array(some)).to_pandas())
         return pd.concat(found).set_index("row").loc[wanted]
 
     def keep(

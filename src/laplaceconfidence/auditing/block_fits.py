@@ -35,7 +35,7 @@ from laplaceconfidence.blocks.noise_aware import (
 from laplaceconfidence.blocks.noise_aware_growth import MODEL, add_results, load_fit, save_fit
 from laplaceconfidence.blocks.plan import BlockPlan, make_plan, plan_for_sample
 from laplaceconfidence.blocks.preparation import AXES, PREPARED
-from laplaceconfidence.blocks.results import RESULTS, write_results
+from laplaceconfidence.blocks.results import RESULTS, SHOWN, write_results
 from laplaceconfidence.blocks.search import NEIGHBORS, SearchSettings, vectors_at
 from laplaceconfidence.blocks.work_folder import WorkFolder
 from laplaceconfidence.confidence.laplace import LaplaceConfidence
@@ -263,7 +263,7 @@ class LaplaceFit:
             solutions = [f"{SOLUTION}-{number}" for number in range(found.last_chunk + 1)]
             axes = [] if self.settings["n_components"] is None else [AXES]
             self.kept = {
-                "stages": [TRAINED, *axes, SHARDS, NEIGHBORS, GRAPH, *solutions],
+                "stages": [TRAINED, *axes, SHARDS, NEIGHBORS, GRAPH, SHOWN, *solutions],
                 "starts": found.shards.starts.tolist(),
                 "n_lists": found.n_lists,
                 "wide": found.work.facts(TRAINED, 0)["wide"] if wide is None else wide,

@@ -30,6 +30,7 @@ RANKS = "ranks"
 RARE = 0.1  # of an even share of the labels, as for audits in memory
 ROWS_PER_PART = 100_000
 _EVIDENCE_PAGE = 2_000  # rows that a review reads at a time
+_REPEATED = ("given_label", "predicted_label", "alternative_label")  # columns of few different cells
 NAMING = ("id", "text", "path")  # columns that say which sample a row is
 
 
@@ -251,9 +252,14 @@ def _write_part(
         name: values if isinstance(values, pa.ChunkedArray) else pa.array(values, from_pandas=True)
         for name, values in columns.items()
     }
-    write_parquet(issues_path(work, part), pa.table(arrays))
-    evidence = _evidence(found)
-    write_parquet(evidence_path(work, part), evidence, rows_per_group=_EVIDENCE_PAGE, with_dictionaries=False)
+    write_parquet(issues_path(work, part), pa.table(arrays), dictionaries=_REPEATED)
+    write_parquet(
+        evidence_path(work, part),
+        _evidence(found),
+        rows_per_group=_EVIDENCE_PAGE,
+        dictionaries=False,
+        compressed=False,
+    )
     return work.save(TABLES, part, {}, {"start": start, "stop": stop})
 
 
@@ -296,7 +302,9 @@ def _evidence(found: Mapping[str, Any]) -> pa.Table:
 
     def lists(values: Any, kept: Any) -> Any:
         ends = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
-        return pa.ListArray.from_arrays(pa.array(ends), pa.array(values[kept]))
+        return pa.ListArray.from_arrays(
+            pa.array(ends), pa.array(values.ravel() if kept.all() else values[kept])
+        )
 
     classes = np.ones(found["top_classes"].shape, dtype=bool)
     columns = {name: lists(found[name], classes) for name in ("top_classes", "top_probabilities")}

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
+from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, row_blocks
 from laplaceconfidence.blocks.executor import Executor
 from laplaceconfidence.blocks.graph_blocks import GraphBlock, load_graph
 from laplaceconfidence.blocks.lists import Shards
 from laplaceconfidence.blocks.work_folder import WorkFolder
+from laplaceconfidence.solve.conjugate_gradient import ROWS_PER_BLOCK, add_scaled, column_dots
 from laplaceconfidence.solve.propagation import one_hot
 
 SOLVE = "solve"
@@ -249,8 +250,18 @@ def _ratio(numerator: FloatArray, denominator: FloatArray, where: BoolArray) -> 
 
 
 def _column_dots(left: FloatArray, right: FloatArray) -> FloatArray:
-    dots: FloatArray = np.einsum("ij,ij->j", left, right, dtype=np.float64)
+    dots = np.zeros(left.shape[1])
+    for rows in row_blocks(len(left), ROWS_PER_BLOCK):
+        dots += column_dots(left[rows], right[rows])
     return dots
+
+
+def _with_scaled(vectors: FloatArray, others: FloatArray, factors: FloatArray) -> FloatArray:
+    """The sum of vectors and of others, every column times its factor."""
+    total, factors = vectors.copy(), factors.astype(np.float32)
+    for rows in row_blocks(len(total), ROWS_PER_BLOCK):
+        add_scaled(total[rows], others[rows], factors)
+    return total
 
 
 def _root_degree(graph: GraphBlock) -> FloatArray:
@@ -325,8 +336,11 @@ def _span_products(
 ) -> FloatArray:
     """V^T A V and V^T (B - A X), side by side, where V are the vectors X and the slowest component."""
     slow, slow_product = _slowest(load_graph(work, block), alpha)
-    span = np.hstack([x, slow]).astype(np.float64)
-    both: FloatArray = span.T @ np.hstack([product, slow_product, given - product]).astype(np.float64)
+    n_classes = x.shape[1]
+    both = np.zeros((n_classes + 1, 2 * n_classes + 1))
+    for rows in row_blocks(len(x), ROWS_PER_BLOCK):
+        span = np.hstack([x[rows], slow[rows]])
+        both += span.T @ np.hstack([product[rows], slow_product[rows], given[rows] - product[rows]])
     return both
 
 
@@ -354,12 +368,11 @@ def _solution(work: WorkFolder, block: int, state: _State) -> FloatArray:
 
 
 def _advance(work: WorkFolder, block: int, state: _State, product: FloatArray, step: FloatArray) -> _State:
-    length = step.astype(np.float32)
-    return _State(state.x + length * state.p, state.r - length * product, state.p)
+    return _State(_with_scaled(state.x, state.p, step), _with_scaled(state.r, product, -step), state.p)
 
 
 def _turn(work: WorkFolder, block: int, state: _State, turn: FloatArray) -> _State:
-    return _State(state.x, state.r, state.r + turn.astype(np.float32) * state.p)
+    return _State(state.x, state.r, _with_scaled(state.r, state.p, turn))
 
 
 def _squared_error(work: WorkFolder, block: int, given: FloatArray, product: FloatArray) -> FloatArray:

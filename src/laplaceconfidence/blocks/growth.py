@@ -22,6 +22,7 @@ from laplaceconfidence.blocks.estimate import SOLUTION, Start
 from laplaceconfidence.blocks.executor import Executor
 from laplaceconfidence.blocks.graph_blocks import GRAPH, read_graph, save_graph
 from laplaceconfidence.blocks.lists import SHARDS, Lists, Shards
+from laplaceconfidence.blocks.results import SHOWN
 from laplaceconfidence.blocks.search import (
     NEIGHBORS,
     Best,
@@ -142,9 +143,9 @@ def add_samples(
     for block in range(n_blocks):
         work.take(kept, SHARDS, block)
     if not len(vectors):
-        for block in range(n_blocks):
-            work.take(kept, NEIGHBORS, block)
-            work.take(kept, GRAPH, block)
+        for name in (NEIGHBORS, GRAPH, SHOWN):
+            for block in range(n_blocks):
+                work.take(kept, name, block)
         return _shards(starts), None
     shards = _shards(np.append(starts, n + len(vectors)))
     questions = _new_block(work, lists, shards, vectors, search)

@@ -183,9 +183,9 @@ class SampleFit:
 
     def _chances(self, given: IntArray) -> FloatArray:
         """(m, C) probability of the given label if every class is the true one."""
-        transition = np.eye(self.n_classes)
-        transition[np.ix_(self.classes, self.classes)] = self.transition
-        chances: FloatArray = transition[:, given].T
+        by_given = np.eye(self.n_classes)  # rows are read one after the other, columns would be far apart
+        by_given[np.ix_(self.classes, self.classes)] = self.transition.T
+        chances: FloatArray = by_given[given]
         return chances
 
 
@@ -382,7 +382,10 @@ def result_columns(p: FloatArray, confidence: FloatArray, given: IntArray) -> di
         Columns of the results, as in ``results.COLUMNS``.
     """
     every_row = np.arange(len(given))
-    order = np.argsort(-p, axis=1, kind="stable")[:, : TOP_CLASSES + 1]
+    n_kept = min(TOP_CLASSES + 1, p.shape[1])
+    top = np.sort(np.argpartition(-p, n_kept - 1, axis=1)[:, :n_kept], axis=1)
+    best_first = np.argsort(-np.take_along_axis(p, top, axis=1), axis=1, kind="stable")
+    order = np.take_along_axis(top, best_first, axis=1)
     best = order[:, 0]
     own = p[every_row, np.maximum(given, 0)]
     predicted = np.where((given != MISSING) & (own >= p[every_row, best]), given, best)

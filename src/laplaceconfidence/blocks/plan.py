@@ -45,7 +45,9 @@ _COMPARED = 4_000  # samples per query among 50,000
 
 # Of the noise-aware fit on a sample, and of its predictions: bytes and seconds, measured.
 _FIT_PER_CLASS, _FIT_PER_FEATURE, _FIT_PER_SAMPLE = 150, 24, 9_500
-_FIT_SECONDS, _PREDICTION_SECONDS, _SECONDS_PER_PREDICTION = 4e-5, 5e-11, 6e-5
+_FIT_SECONDS, _FIT_SECONDS_PER_CLASS = 3.7e-4, 3.7e-6  # per sample of the fit
+_PREDICTION_SECONDS, _PREDICTION_SECONDS_PER_CLASS = 6e-5, 2e-7
+_COMPARISON_SECONDS = 5e-11  # per feature of a fitted sample that a prediction is compared with
 MOST_BATCH = 16_384  # rows for which posteriors are computed at a time
 
 
@@ -277,8 +279,9 @@ def plan_for_sample(
             "use fewer threads ('n_jobs')."
         )
     rows = min(MOST_BATCH, (memory - fixed) // per_row)
-    seconds = sample_size * n_classes * _FIT_SECONDS
-    seconds += n * (_SECONDS_PER_PREDICTION + sample_size * n_features * _PREDICTION_SECONDS)
+    seconds = sample_size * (_FIT_SECONDS + n_classes * _FIT_SECONDS_PER_CLASS)
+    seconds += n * (_PREDICTION_SECONDS + n_classes * _PREDICTION_SECONDS_PER_CLASS)
+    seconds += n * sample_size * n_features * _COMPARISON_SECONDS
     return BlockPlan(
         memory=memory,
         rows_per_block=rows,

@@ -19,18 +19,22 @@ from laplaceconfidence.blocks.lists import SHARDS
 from laplaceconfidence.blocks.read_out import TOP_CLASSES
 from laplaceconfidence.blocks.work_folder import Facts, WorkFolder
 
-NODES, RESULTS = "nodes", "results"  # stages
+NODES, SHOWN, RESULTS = "nodes", "neighborhoods", "results"  # stages
 
 TOP_NEIGHBORS = 10
 _ENTRIES_AT_ONCE = 2**18
 COLUMNS = (
     *("scores", "predicted", "predicted_probability", "alternative", "alternative_probability"),
-    *("top_classes", "top_probabilities", "neighbors", "similarities", "weights", "n_neighbors"),
+    *("top_classes", "top_probabilities"),
 )
+NEIGHBOR_COLUMNS = ("neighbors", "similarities", "weights", "n_neighbors")
 
 
 def write_results(executor: Executor, estimate: BlockEstimate) -> None:
     """Write the results of all blocks, sorted by row.
+
+    Neighbors depend on the graph only: where it did not change, an audit that goes on from another one takes
+    them over.
 
     Parameters
     ----------
@@ -41,7 +45,8 @@ def write_results(executor: Executor, estimate: BlockEstimate) -> None:
     """
     work, shards = estimate.work, estimate.shards
     n_blocks = shards.n_blocks
-    if not work.is_done(NODES, 0):
+    is_shown = all(work.is_done(SHOWN, block) for block in range(n_blocks))
+    if not is_shown and not work.is_done(NODES, 0):
         n = int(shards.starts[-1])
         with (
             work.writing_array(NODES, 0, "rows", (n,), np.int64) as rows,
@@ -52,6 +57,7 @@ def write_results(executor: Executor, estimate: BlockEstimate) -> None:
                 rows[own] = work.load(SHARDS, block, "rows")
                 degree[own] = work.load(GRAPH, block, "degree")
         work.save(NODES, 0, {}, {}, written=("rows", "degree"))
+    run_parts(executor, work, SHOWN, _neighbors_of_block, [()] * n_blocks)
     arguments = [
         (estimate.last_chunk, estimate.codes[work.load(SHARDS, block, "rows")]) for block in range(n_blocks)
     ]
@@ -101,7 +107,7 @@ def results_of_rows(work: WorkFolder, n_parts: int, start: int, stop: int) -> Ma
     Returns
     -------
     mapping of str to ndarray
-        ``COLUMNS``, one row per sample; those about neighbors only where the estimator used some. Neighbors
+        ``COLUMNS``, one row per sample, and ``NEIGHBOR_COLUMNS`` where the estimator used some. Neighbors
         are rows of the data, the largest weight first, -1 where there are fewer than ``TOP_NEIGHBORS``.
     """
     found: dict[str, NDArray[Any]] = {}
@@ -110,8 +116,9 @@ def results_of_rows(work: WorkFolder, n_parts: int, start: int, stop: int) -> Ma
         some = slice(*np.searchsorted(rows, (start, stop)))
         if some.start == some.stop:
             continue
-        for name in (name for name in COLUMNS if work.has_array(RESULTS, block, name)):
-            part = work.load(RESULTS, block, name)[some]
+        shown = NEIGHBOR_COLUMNS if work.is_done(SHOWN, block) else ()
+        for stage, name in (*((RESULTS, name) for name in COLUMNS), *((SHOWN, name) for name in shown)):
+            part = work.load(stage, block, name)[some]
             if name not in found:
                 found[name] = np.empty((stop - start, *part.shape[1:]), dtype=part.dtype)
             found[name][rows[some] - start] = part
@@ -131,7 +138,6 @@ def _results_of_block(work: WorkFolder, block: int, chunk: int, codes: IntArray)
         "alternative_probability": alternative_probability,
         "top_classes": read.codes[:, :TOP_CLASSES],
         "top_probabilities": read.probabilities(read.values[:, :TOP_CLASSES]).astype(np.float32),
-        **_heaviest_neighbors(work, load_graph(work, block)),
     }
     rows = np.asarray(work.load(SHARDS, block, "rows"))
     order = np.argsort(rows)
@@ -139,36 +145,44 @@ def _results_of_block(work: WorkFolder, block: int, chunk: int, codes: IntArray)
     return work.save(RESULTS, block, {"rows": rows[order], **sorted_arrays}, {})
 
 
+def _neighbors_of_block(work: WorkFolder, block: int) -> Facts:
+    order = np.argsort(work.load(SHARDS, block, "rows"))
+    arrays = _heaviest_neighbors(work, load_graph(work, block))
+    return work.save(SHOWN, block, {name: array[order] for name, array in arrays.items()}, {})
+
+
 def _heaviest_neighbors(work: WorkFolder, graph: GraphBlock) -> dict[str, NDArray[Any]]:
     """The neighbors of largest weight in the normalized graph, and their shares of all weights."""
     m = len(graph.degree)
-    degree = work.load(NODES, 0, "degree")[graph.columns]
     rows_of_data = work.load(NODES, 0, "rows")[graph.columns]
-    scale = 1 / np.sqrt(degree)
+    scale = (1 / np.sqrt(work.load(NODES, 0, "degree")[graph.columns])).astype(np.float32)
     neighbors = np.full((m, TOP_NEIGHBORS), -1, dtype=np.int64)
     similarities = np.zeros((m, TOP_NEIGHBORS), dtype=np.float32)
     weights = np.zeros((m, TOP_NEIGHBORS), dtype=np.float32)
     indptr, indices, data = graph.matrix.indptr, graph.matrix.indices, graph.matrix.data
     counts = np.diff(indptr)
+    every_weight = data * scale[indices]
+    total = np.ones(m)
+    total[counts > 0] = np.add.reduceat(every_weight, indptr[:-1][counts > 0], dtype=np.float64)
     # Rows of about the same number of neighbors are laid side by side, and sorted as one matrix.
     widths = 2 ** np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64)
     for width in np.unique(widths[counts > 0]).tolist():
         for some in _in_turn(np.flatnonzero((widths == width) & (counts > 0)), _ENTRIES_AT_ONCE // width):
             exists = np.arange(width) < counts[some, None]
             places = np.where(exists, indptr[some, None] + np.arange(width), 0)
-            columns, similar = indices[places], data[places]
-            weight = np.where(exists, similar * scale[columns], -1.0)
+            lightness = np.where(exists, -every_weight[places], np.float32(1))
             n_kept = min(width, TOP_NEIGHBORS)
-            top = np.argpartition(-weight, n_kept - 1, axis=1)[:, :n_kept]
-            named = np.take_along_axis(rows_of_data[columns], top, axis=1)
-            best = np.take_along_axis(weight, top, axis=1)
+            top = np.argpartition(lightness, n_kept - 1, axis=1)[:, :n_kept]
+            places, best = (np.take_along_axis(array, top, axis=1) for array in (places, -lightness))
+            named = rows_of_data[indices[places]]
             order = np.lexsort((named, -best), axis=1)
-            top, named, best = (np.take_along_axis(array, order, axis=1) for array in (top, named, best))
+            places, named, best = (
+                np.take_along_axis(array, order, axis=1) for array in (places, named, best)
+            )
             are_there, into = best >= 0, (some[:, None], np.arange(n_kept))
-            total = np.where(exists, weight, 0).sum(axis=1, keepdims=True)
             neighbors[into] = np.where(are_there, named, -1)
-            similarities[into] = np.where(are_there, np.take_along_axis(similar, top, axis=1), 0)
-            weights[into] = np.where(are_there, best, 0) / np.maximum(total, np.finfo(np.float64).tiny)
+            similarities[into] = np.where(are_there, data[places], 0)
+            weights[into] = np.where(are_there, best / total[some, None], 0)
     return {
         "neighbors": neighbors,
         "similarities": similarities,

@@ -210,24 +210,6 @@ class WorkFolder:
                 "see the work folder under the same path; otherwise remove it and run the audit again."
             ) from error
 
-    def has_array(self, stage: str, part: int, name: str) -> bool:
-        """Return whether a part has an array.
-
-        Parameters
-        ----------
-        stage : str
-            Name of the stage.
-        part : int
-            Number of the part.
-        name : str
-            Name of the array.
-
-        Returns
-        -------
-        bool
-        """
-        return self._array_path(stage, part, name).is_file()
-
     def take(self, other: WorkFolder, stage: str, part: int, without: Collection[str] = ()) -> None:
         """Take over a finished part of another folder, whose files are linked where that is possible.
 
@@ -326,5 +308,5 @@ class WorkFolder:
 def _checksum(array: NDArray[Any]) -> int:
     total = 0
     for rows in row_blocks(len(array), max(1, _BYTES_AT_ONCE // max(1, array[:1].nbytes))):
-        total = zlib.crc32(np.ascontiguousarray(array[rows]).tobytes(), total)
+        total = zlib.crc32(np.ascontiguousarray(array[rows]).reshape(-1).view(np.uint8).data, total)
     return total

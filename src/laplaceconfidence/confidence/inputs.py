@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
-from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
+from laplaceconfidence.arrays import FloatArray, IntArray, sized_row_blocks, to_numpy
 from laplaceconfidence.data.labels import MISSING, EncodedLabels, encode_labels
 from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
 from laplaceconfidence.features.scale import principal_axes, project, unit_length
@@ -43,6 +43,21 @@ def check_feature_vectors(estimator: BaseEstimator, X: Any, *, reset: bool = Tru
     )
     check_finite(features, "X")
     return features
+
+
+def has_equal_rows(features: FloatArray) -> bool:
+    """Return whether all rows are the same.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+        Feature vectors of at least one sample.
+
+    Returns
+    -------
+    bool
+    """
+    return all(bool((features[rows] == features[0]).all()) for rows in sized_row_blocks(*features.shape))
 
 
 def unit_features(features: FloatArray, n_components: int | None) -> FloatArray:

@@ -20,6 +20,7 @@ from laplaceconfidence.confidence.inputs import (
     check_feature_vectors,
     check_memory,
     check_sample_weight,
+    has_equal_rows,
 )
 from laplaceconfidence.confidence.protocol import EvidenceKind
 from laplaceconfidence.confidence.settings_search import (
@@ -33,7 +34,9 @@ from laplaceconfidence.features.scale import principal_axes, project, unit_lengt
 from laplaceconfidence.graph.affinity import (
     GRAPH_KINDS,
     affinity_from_knn_graph,
+    by_sample,
     degrees,
+    in_order,
     normalized,
     normalized_graph,
     symmetric_affinity,
@@ -230,7 +233,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
                 self.confidence_ = at_given_labels(self.label_distributions_, labels.codes)
         self.classes_ = labels.class_values
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
-        self.affinity_ = affinity
+        self._affinity = in_order(affinity, order)
         self.n_iter_ = max(1, int(result.n_iterations.max()))
         self.class_residuals_ = result.residuals
         self.residual_ = result.residuals.max()
@@ -251,6 +254,12 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
                 stacklevel=2,
             )
         return self
+
+    @property
+    def affinity_(self) -> sparse.csr_array:
+        """The symmetric graph, with the samples as nodes."""
+        self._affinity = by_sample(self._affinity)
+        return self._affinity
 
     @property
     def neighborhood_(self) -> Neighborhood:
@@ -338,7 +347,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
                 if precision == "auto":
                     precision = "float64" if len(features) <= FLOAT64_UP_TO else "float32"
                 self._precision = np.dtype(precision)
-                if len(features) > 1 and (features == features[0]).all():
+                if len(features) > 1 and has_equal_rows(features):
                     raise must_be("X", "different between samples", f"{len(features)} equal rows")
                 self._axes = None
                 if self.n_components is not None:
@@ -351,7 +360,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
     def _build_graph(
         self, unit: FloatArray | None, knn_graph: Any, codes: IntArray, n_classes: int
     ) -> tuple[Any, IntArray | None]:
-        """Build the symmetric graph; also return an order that keeps neighbors together, if one is known."""
+        """Build the symmetric graph; also return the sample of every node, if that is not its number."""
         n = len(codes)
         self.search_: str | None = None
         self.recall_: float | None = None
@@ -374,6 +383,7 @@ class LaplaceConfidence(ClassifierMixin, BaseEstimator):
             target_recall=self.target_recall,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
+            ordered=True,
         )
         self.search_, self.recall_ = neighbors.search, neighbors.recall
         k = self._settle(

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.confidence.held_out_folds import clearly_worse, stratified_folds
 from laplaceconfidence.data.labels import MISSING
+from laplaceconfidence.graph.affinity import Graph, OrderedGraph
 from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 from laplaceconfidence.solve.propagation import one_hot
 from laplaceconfidence.stages import stage
@@ -112,7 +112,7 @@ class Settings:
 
 
 def settle_settings(
-    graphs: Callable[[], dict[int | None, sparse.csr_array]],
+    graphs: Callable[[], dict[int | None, Graph]],
     counts: Sequence[int | None],
     alpha: float | str,
     codes: IntArray,
@@ -156,7 +156,7 @@ def settle_settings(
 
 
 def choose_settings(
-    graphs: dict[int | None, sparse.csr_array],
+    graphs: dict[int | None, Graph],
     alphas: Sequence[float],
     codes: IntArray,
     n_classes: int,
@@ -168,7 +168,7 @@ def choose_settings(
 
     Parameters
     ----------
-    graphs : dict of int or None to scipy.sparse.csr_array
+    graphs : dict of int or None to scipy.sparse.csr_array or OrderedGraph
         Normalized graphs by number of neighbors.
     alphas : sequence of float
         Values of alpha.
@@ -245,7 +245,7 @@ def held_out_log_likelihood(solution: FloatArray, codes: IntArray) -> FloatArray
 
 
 def _propagated(
-    graph: sparse.csr_array,
+    graph: Graph,
     alpha: float,
     codes: IntArray,
     n_classes: int,
@@ -254,6 +254,9 @@ def _propagated(
 ) -> FloatArray:
     """Propagate labels; return the solution at the ``wanted`` samples."""
     n = len(codes)
+    if isinstance(graph, OrderedGraph):
+        nodes = np.argsort(graph.order)[wanted]
+        return _propagated(graph.matrix, alpha, codes[graph.order], n_classes, nodes, n_jobs)
     chunk = max(1, _SOLVER_BYTES // (6 * n * graph.dtype.itemsize))
     solution = np.empty((len(wanted), n_classes), dtype=graph.dtype)
     for classes in row_blocks(n_classes, chunk):

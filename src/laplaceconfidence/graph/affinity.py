@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +15,7 @@ from laplaceconfidence.stages import stage
 from laplaceconfidence.validation import check_choice, must_be
 
 _ROWS_PER_BLOCK = 16_384
+_TRANSPOSED_ROWS = 8 * _ROWS_PER_BLOCK
 
 GRAPH_KINDS = ("similarity", "cosine_distance", "distance")
 
@@ -81,7 +82,7 @@ def affinity_from_knn_graph(
     return _symmetric(graph)
 
 
-def normalized(affinity: sparse.csr_array, degree: FloatArray) -> sparse.csr_array:
+def normalized(affinity: sparse.csr_array, degree: FloatArray, *, in_place: bool = False) -> sparse.csr_array:
     """Compute the normalized graph S = D^-1/2 A D^-1/2.
 
     Parameters
@@ -90,13 +91,15 @@ def normalized(affinity: sparse.csr_array, degree: FloatArray) -> sparse.csr_arr
         The symmetric graph A.
     degree : ndarray of shape (n,)
         The diagonal of D.
+    in_place : bool, default=False
+        Whether ``affinity`` is changed, which saves memory.
 
     Returns
     -------
     scipy.sparse.csr_array of shape (n, n)
     """
     scale = (1 / np.sqrt(degree)).astype(affinity.dtype)
-    data = np.empty_like(affinity.data)
+    data = affinity.data if in_place else np.empty_like(affinity.data)
     for rows in row_blocks(len(degree), _ROWS_PER_BLOCK):
         entries = slice(affinity.indptr[rows.start], affinity.indptr[rows.stop])
         np.multiply(affinity.data[entries], scale[affinity.indices[entries]], out=data[entries])
@@ -104,7 +107,7 @@ def normalized(affinity: sparse.csr_array, degree: FloatArray) -> sparse.csr_arr
     return sparse.csr_array((data, affinity.indices, affinity.indptr), shape=affinity.shape)
 
 
-def normalized_graph(neighbors: Neighbors, k: int) -> sparse.csr_array:
+def normalized_graph(neighbors: Neighbors, k: int) -> Graph:
     """Compute the normalized graph of the most similar neighbors.
 
     Parameters
@@ -116,10 +119,11 @@ def normalized_graph(neighbors: Neighbors, k: int) -> sparse.csr_array:
 
     Returns
     -------
-    scipy.sparse.csr_array of shape (n, n)
+    scipy.sparse.csr_array of shape (n, n), or OrderedGraph
+        The latter if the neighbors are in an order.
     """
     affinity = symmetric_affinity(neighbors.first(k))
-    return normalized(affinity, degrees(affinity))
+    return in_order(normalized(affinity, degrees(affinity), in_place=True), neighbors.order)
 
 
 def degrees(affinity: sparse.csr_array) -> FloatArray:
@@ -134,21 +138,26 @@ def degrees(affinity: sparse.csr_array) -> FloatArray:
     -------
     ndarray of float64, shape (n,)
     """
-    total = np.asarray(affinity.sum(axis=1, dtype=np.float64)).ravel()
+    total = np.zeros(affinity.shape[0])
+    for rows in row_blocks(len(total), _ROWS_PER_BLOCK):  # what is summed is copied to float64 first
+        ends = affinity.indptr[rows.start : rows.stop + 1]
+        has_entries = np.diff(ends) > 0
+        data, starts = affinity.data[ends[0] : ends[-1]], ends[:-1][has_entries] - ends[0]
+        total[rows][has_entries] = np.add.reduceat(data, starts, dtype=np.float64) if len(data) else 0
     total[total <= 0] = 1.0
     return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedGraph:
-    """A graph whose nodes are renumbered such that neighbors are near each other in memory.
+    """A graph whose nodes are in an order in which neighbors are near each other in memory.
 
     Products with large graphs are several times faster in such an order.
 
     Attributes
     ----------
     matrix : scipy.sparse.csr_array of shape (n, n)
-        The graph with node ``order[i]`` as node i.
+        The graph with sample ``order[i]`` as node i.
     order : ndarray of int64, shape (n,)
         The order.
     """
@@ -156,68 +165,73 @@ class OrderedGraph:
     matrix: sparse.csr_array
     order: IntArray
 
-    @classmethod
-    def of(cls, graph: sparse.csr_array, order: IntArray) -> OrderedGraph:
-        """Renumber the nodes of a graph.
-
-        Parameters
-        ----------
-        graph : scipy.sparse.csr_array of shape (n, n)
-            The graph.
-        order : ndarray of int64, shape (n,)
-            The order.
+    def by_sample(self) -> sparse.csr_array:
+        """Renumber the nodes such that node i is sample i.
 
         Returns
         -------
-        OrderedGraph
+        scipy.sparse.csr_array of shape (n, n)
         """
-        number = np.empty(len(order), dtype=graph.indices.dtype)
-        number[order] = np.arange(len(order))
-        rows = graph[order]
-        matrix = sparse.csr_array((rows.data, number[rows.indices], rows.indptr), shape=graph.shape)
-        matrix.sort_indices()
-        return cls(matrix, order)
+        rows = self.matrix[np.argsort(self.order)]
+        samples = self.order.astype(rows.indices.dtype)
+        graph = sparse.csr_array((rows.data, samples[rows.indices], rows.indptr), shape=rows.shape)
+        graph.sort_indices()
+        return graph
 
-    @classmethod
-    def normalized(cls, neighbors: Neighbors, order: IntArray) -> OrderedGraph:
-        """Compute the normalized graph of neighbors, with less memory than by renumbering it afterwards.
 
-        Parameters
-        ----------
-        neighbors : Neighbors
-            k neighbors per sample.
-        order : ndarray of int64, shape (n,)
-            The order.
+Graph: TypeAlias = "sparse.csr_array | OrderedGraph"
 
-        Returns
-        -------
-        OrderedGraph
-        """
-        number = np.empty(len(order), dtype=np.int32)
-        number[order] = np.arange(len(order))
-        columns: Any = np.empty(neighbors.indices.shape, dtype=np.int32)  # half the memory of int64
-        for rows in row_blocks(len(order), _ROWS_PER_BLOCK):
-            columns[rows] = number[neighbors.indices[order[rows]]]  # any for -1, which has no similarity
-        similarities = neighbors.similarities[order]
-        affinity = symmetric_affinity(replace(neighbors, indices=columns, similarities=similarities))
-        return cls(normalized(affinity, degrees(affinity)), order)
+
+def in_order(matrix: sparse.csr_array, order: IntArray | None) -> Graph:
+    """Attach an order to a graph, if there is one.
+
+    Parameters
+    ----------
+    matrix : scipy.sparse.csr_array of shape (n, n)
+        The graph.
+    order : ndarray of int64, shape (n,), or None
+        The sample of every node; ``None`` if node i is sample i.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of shape (n, n), or OrderedGraph
+    """
+    return matrix if order is None else OrderedGraph(matrix, order)
+
+
+def by_sample(graph: Graph) -> sparse.csr_array:
+    """Number the nodes of a graph as the samples.
+
+    Parameters
+    ----------
+    graph : scipy.sparse.csr_array of shape (n, n), or OrderedGraph
+        The graph.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of shape (n, n)
+    """
+    return graph.by_sample() if isinstance(graph, OrderedGraph) else graph
 
 
 def _symmetric(graph: sparse.csr_array) -> sparse.csr_array:
     """The elementwise maximum of a graph and its transpose, in blocks of rows.
 
-    scipy's own maximum would need memory for twice the entries of both, and for the result.
+    scipy's own maximum would need memory for twice the entries of both, and for the result. The transpose of
+    a large graph is made in parts.
     """
-    transposed = graph.T.tocsr()  # also sorts the columns of every row
     n = graph.shape[0]
     counts = np.zeros(n, dtype=np.int64)
     data = np.empty(2 * graph.nnz, dtype=graph.dtype)
-    columns = np.empty(2 * graph.nnz, dtype=transposed.indices.dtype)
+    columns = np.empty(2 * graph.nnz, dtype=graph.indices.dtype)
     end = 0
     for rows in row_blocks(n, _ROWS_PER_BLOCK):
+        if rows.start % _TRANSPOSED_ROWS == 0:
+            wide = slice(rows.start, min(rows.start + _TRANSPOSED_ROWS, n))
+            transposed = (graph if wide.stop - wide.start == n else graph[:, wide]).T.tocsr()  # sorts, too
         part = graph[rows]
         part.sort_indices()  # scipy merges sorted rows several times faster
-        part = part.maximum(transposed[rows]).tocsr()
+        part = part.maximum(transposed[rows.start - wide.start : rows.stop - wide.start]).tocsr()
         begin, end = end, end + part.nnz
         data[begin:end], columns[begin:end] = part.data, part.indices
         counts[rows] = np.diff(part.indptr)

@@ -21,6 +21,7 @@ from typing import Any
 
 import faiss
 import numpy as np
+from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.features.scale import principal_axes, project
@@ -151,7 +152,7 @@ class InvertedFile:
     def _cell_of(self, rows: IntArray) -> IntArray:
         return np.searchsorted(self.cells.starts, rows, side="right") - 1
 
-    def search_all(self, k: int, effort: Effort, n_threads: int) -> tuple[IntArray, FloatArray]:
+    def search_all(self, k: int, effort: Effort, n_threads: int) -> tuple[NDArray[np.int32], FloatArray]:
         """Find the most similar other samples of every sample.
 
         Parameters
@@ -165,20 +166,19 @@ class InvertedFile:
 
         Returns
         -------
-        indices : ndarray of int64, shape (n, k)
-            Original rows of the neighbors, most similar first.
+        indices : ndarray of int32, shape (n, k)
+            Positions of the neighbors in ``points``, most similar first; -1 where fewer were found.
         similarities : ndarray of float32, shape (n, k)
-            Inner products.
+            Inner products, -inf where ``indices`` are -1.
         """
-        n, order = len(self.points), self.cells.order
-        indices = np.empty((n, k), dtype=np.int64)
+        n = len(self.points)
+        indices = np.empty((n, k), dtype=np.int32)  # half the memory of int64
         similarities = np.empty((n, k), dtype=np.float32)
 
         def search_block(block: slice) -> int:
             rows = np.arange(block.start, block.stop)
             found = _most_similar(*self.search(rows, effort.n_cells, effort.n_candidates), k + 1)
-            positions, similarities[order[rows]] = without_self(rows, *found)
-            indices[order[rows]] = np.where(positions >= 0, order[positions], -1)
+            indices[block], similarities[block] = without_self(rows, *found)
             return len(rows)
 
         with (
@@ -211,7 +211,7 @@ class InvertedFile:
         n, most = len(self.points), k + 1 if self.axes is None else MOST_CANDIDATES * (k + 1)
         tried = min(n, most, 4 * (k + 1))  # candidates; more only if these do not suffice
         best: Effort | None = None
-        n_cells, before = self._fewest_cells(exact, target), -1.0
+        n_cells, before, n_dearer = self._fewest_cells(exact, target), -1.0, 0
         while True:
             candidates, similar = self.search(rows, n_cells, tried)
             hits = (similar >= exact.accepted) & (candidates != rows[:, None])
@@ -223,10 +223,12 @@ class InvertedFile:
             one = Effort(n_cells, enough, float(recall[enough - 1]), self._nanoseconds(n_cells, enough))
             best = one if best is None else max(best, one, key=lambda effort: effort.merit(target))
             has_reached = best.recall >= target
+            n_dearer = 0 if one is best else n_dearer + 1
             limit = best.nanoseconds if has_reached else longest
             # More cells do not help where codes cannot tell neighbors from other samples.
             codes_fail = self.axes is not None and n_cells > 32 and recall[-1] < before + 0.002
             is_over = n_cells == len(self.cells) or self._nanoseconds(n_cells, k + 1) >= limit
+            is_over |= has_reached and n_dearer == 2  # more cells hardly reduce the candidates any more
             if is_over or (codes_fail and not has_reached):
                 return best
             before = float(recall[-1])
@@ -258,7 +260,7 @@ def approximate_neighbors(
     *,
     n_threads: int,
     at_any_cost: bool,
-) -> tuple[IntArray, FloatArray, float, IntArray] | None:
+) -> tuple[NDArray[np.int32], FloatArray, float, IntArray] | None:
     """Find approximate neighbors.
 
     Parameters
@@ -278,14 +280,14 @@ def approximate_neighbors(
 
     Returns
     -------
-    indices : ndarray of int64, shape (n, k)
-        Rows of the neighbors, most similar first.
+    indices : ndarray of int32, shape (n, k)
+        Positions of the neighbors in ``order``, most similar first.
     similarities : ndarray of float32, shape (n, k)
         Inner products.
     recall : float
         The measured recall.
     order : ndarray of int64, shape (n,)
-        The samples in the order of their cells.
+        The samples in the order of their cells; the other arrays have their rows in it.
     """
     n, d = points.shape
     longest = np.inf if at_any_cost else EXACT_NANOSECONDS * n * d
@@ -306,7 +308,7 @@ def approximate_neighbors(
     if not at_any_cost and (effort.recall < target_recall or effort.nanoseconds > longest):
         return None
     indices, similarities = built.search_all(k, effort, n_threads)
-    recall = float((similarities[cells.order[check.rows]] >= check.accepted).mean())
+    recall = float((similarities[check.rows] >= check.accepted).mean())
     return indices, similarities, recall, cells.order
 
 

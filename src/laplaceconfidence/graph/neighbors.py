@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import faiss
 import numpy as np
+from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.exceptions import AdjustedSettingWarning
@@ -29,7 +30,7 @@ class Neighbors:
 
     Attributes
     ----------
-    indices : ndarray of int64, shape (n, k)
+    indices : ndarray of int64 or int32, shape (n, k)
         Row numbers of the neighbors, -1 where fewer than k were found.
     similarities : ndarray of shape (n, k)
         Inner products of the unit vectors, -inf where ``indices`` are -1.
@@ -38,10 +39,11 @@ class Neighbors:
     recall : float
         Share of the true neighbors that was found, measured on a sample (1 for an exact search).
     order : ndarray of int64, shape (n,), or None
-        An order of the samples in which neighbors are near each other, if one is known.
+        The sample of every row, where rows are in an order in which neighbors are near each other; ``None``
+        if row i is sample i.
     """
 
-    indices: IntArray
+    indices: NDArray[Any]
     similarities: FloatArray
     search: Literal["exact", "ivf"]
     recall: float
@@ -64,6 +66,24 @@ class Neighbors:
             indices=np.ascontiguousarray(self.indices[:, :k]),
             similarities=np.ascontiguousarray(self.similarities[:, :k]),
         )
+
+    def by_sample(self) -> Neighbors:
+        """Bring the rows into the order of the samples.
+
+        Returns
+        -------
+        Neighbors
+            Without an order.
+        """
+        if self.order is None:
+            return self
+        indices = np.empty(self.indices.shape, dtype=np.int64)
+        similarities = np.empty_like(self.similarities)
+        for rows in row_blocks(len(indices), QUERIES_AT_ONCE):
+            own, found = self.order[rows], self.indices[rows]
+            indices[own] = np.where(found >= 0, self.order[found], -1)
+            similarities[own] = self.similarities[rows]
+        return replace(self, indices=indices, similarities=similarities, order=None)
 
 
 def fitting_neighbor_count(n_neighbors: Any, n_samples: int, parameter: str = "n_neighbors") -> int:
@@ -103,6 +123,7 @@ def find_neighbors(
     target_recall: float = 0.95,
     n_jobs: int | None = None,
     random_state: Any = None,
+    ordered: bool = False,
 ) -> Neighbors:
     """Find the most similar other samples of every sample, by inner product.
 
@@ -121,6 +142,8 @@ def find_neighbors(
         Number of threads; ``None`` and -1 use all cores.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the inverted file.
+    ordered : bool, default=False
+        Whether rows may be in an order in which neighbors are near each other, if the search knows one.
 
     Returns
     -------
@@ -143,13 +166,17 @@ def find_neighbors(
             )
         if found is not None:
             indices, similarities, recall, order = found
+            neighbors = Neighbors(indices, similarities, "ivf", recall, order)
         else:
             with stage("neighbors", total=len(points)) as advance:
-                indices, similarities = _exact(points, points, n_neighbors, advance, others_only=True)
-            recall, order = 1.0, None
+                exact = _exact(points, points, n_neighbors, advance, others_only=True)
+            neighbors = Neighbors(*exact, "exact", 1.0)
+    if not ordered:
+        neighbors = neighbors.by_sample()
     if unit_features.dtype == np.float64:
-        similarities = _inner_products(unit_features, indices)
-    return Neighbors(indices, similarities, "exact" if found is None else "ivf", recall, order)
+        unit = unit_features if neighbors.order is None else unit_features[neighbors.order]
+        neighbors = replace(neighbors, similarities=_inner_products(unit, neighbors.indices))
+    return neighbors
 
 
 def euclidean_neighbors(points: FloatArray, n_neighbors: int, *, n_jobs: int | None = None) -> Neighbors:
@@ -237,7 +264,7 @@ def _exact(
     return indices, similarities
 
 
-def _inner_products(points: FloatArray, indices: IntArray) -> FloatArray:
+def _inner_products(points: FloatArray, indices: NDArray[Any]) -> FloatArray:
     """Inner products of every point with its neighbors, in the precision of the points."""
     similarities = np.empty(indices.shape, dtype=points.dtype)
     for rows in row_blocks(len(points), 1024):

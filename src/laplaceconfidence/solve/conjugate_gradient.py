@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -18,7 +20,7 @@ from scipy import sparse
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, row_blocks
 from laplaceconfidence.threads import thread_count
 
-_ROWS_PER_BLOCK = 4_096
+ROWS_PER_BLOCK = 4_096
 _JOINED_ROWS = 64
 
 
@@ -50,17 +52,23 @@ class Solution:
 class _BlockedSystem:
     """I - alpha S in blocks of rows."""
 
-    def __init__(self, graph: sparse.csr_array, alpha: float, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, graph: sparse.csr_array, alpha: float, pool: ThreadPoolExecutor | None) -> None:
         self.alpha = graph.dtype.type(alpha)
         self.pool = pool
-        self.slices = list(row_blocks(graph.shape[0], _ROWS_PER_BLOCK))
+        self.slices = list(row_blocks(graph.shape[0], ROWS_PER_BLOCK))
         self.blocks = [_rows_of(graph, rows) for rows in self.slices]
 
     def sums(self, work: Callable[[int], FloatArray]) -> FloatArray:
         """Sum, in float64, what ``work`` returns for every block of rows."""
-        parts = list(self.pool.map(work, range(len(self.slices))))
-        total: FloatArray = np.sum(parts, axis=0, dtype=np.float64)
+        total: FloatArray = np.sum(self.each(work), axis=0, dtype=np.float64)
         return total
+
+    def each(self, work: Callable[[int], Any]) -> list[Any]:
+        """Run ``work`` for every block of rows."""
+        numbers = range(len(self.slices))
+        return (
+            [work(number) for number in numbers] if self.pool is None else list(self.pool.map(work, numbers))
+        )
 
     def multiply(self, block: int, vectors: FloatArray) -> FloatArray:
         product: FloatArray = self.blocks[block] @ vectors
@@ -119,7 +127,8 @@ def conjugate_gradient(
     r = rhs.copy()
     a_p = np.empty_like(rhs)
     n_iterations = np.zeros(n_columns, dtype=np.int64)
-    with ThreadPoolExecutor(thread_count(n_jobs)) as pool:
+    n_threads = thread_count(n_jobs)
+    with ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:  # one thread: no detour
         system = _BlockedSystem(graph, alpha, pool)
         target = tol * np.sqrt(_squared_sizes(system, rhs))
 
@@ -127,7 +136,7 @@ def conjugate_gradient(
             rows = system.slices[b]
             if start is not None:
                 r[rows] -= system.multiply(b, x) if start_product is None else start_product[rows]
-            return _column_dots(r[rows], r[rows])
+            return column_dots(r[rows], r[rows])
 
         rr = system.sums(first_residual)
         p = r.copy()
@@ -136,7 +145,7 @@ def conjugate_gradient(
         def product_and_dot(b: int) -> FloatArray:
             rows = system.slices[b]
             a_p[rows] = system.multiply(b, p)
-            return _column_dots(p[rows], a_p[rows])
+            return column_dots(p[rows], a_p[rows])
 
         for _ in range(max_iter):
             if not active.any():
@@ -146,9 +155,9 @@ def conjugate_gradient(
 
             def advance(b: int, step: FloatArray = step) -> FloatArray:
                 rows = system.slices[b]
-                _add_scaled(x[rows], p[rows], step)
-                _add_scaled(r[rows], a_p[rows], -step)
-                return _column_dots(r[rows], r[rows])
+                add_scaled(x[rows], p[rows], step)
+                add_scaled(r[rows], a_p[rows], -step)
+                return column_dots(r[rows], r[rows])
 
             rr_next = system.sums(advance)
             turn = _ratio(rr_next, rr, active).astype(rhs.dtype)
@@ -162,7 +171,7 @@ def conjugate_gradient(
                 direction *= _for_each(direction, turn)
                 p[rows] += r[rows]
 
-            list(pool.map(turn_direction, range(len(system.slices))))
+            system.each(turn_direction)
         quadratic_form = None
         if true_residuals:
             residuals, quadratic_form = _true_residuals(system, rhs, x)
@@ -177,9 +186,9 @@ def _true_residuals(system: _BlockedSystem, rhs: FloatArray, x: FloatArray) -> t
     def squared_error_and_form(b: int) -> FloatArray:
         rows = system.slices[b]
         product = system.multiply(b, x)
-        form = _column_dots(x[rows], product)
+        form = column_dots(x[rows], product)
         difference = np.subtract(rhs[rows], product, out=product)
-        return np.stack([_column_dots(difference, difference), form])
+        return np.stack([column_dots(difference, difference), form])
 
     squared, form = system.sums(squared_error_and_form)
     everywhere = np.ones(rhs.shape[1], dtype=bool)
@@ -187,17 +196,38 @@ def _true_residuals(system: _BlockedSystem, rhs: FloatArray, x: FloatArray) -> t
 
 
 def _squared_sizes(system: _BlockedSystem, vectors: FloatArray) -> FloatArray:
-    return system.sums(lambda b: _column_dots(vectors[system.slices[b]], vectors[system.slices[b]]))
+    return system.sums(lambda b: column_dots(vectors[system.slices[b]], vectors[system.slices[b]]))
 
 
-def _column_dots(left: FloatArray, right: FloatArray) -> FloatArray:
+def column_dots(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Inner products of the columns of two matrices of at most some thousand rows.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (m, c)
+        The matrices.
+
+    Returns
+    -------
+    ndarray of float64, shape (c,)
+    """
     products = _joined(left * right)
     dots: FloatArray = products.sum(axis=0).reshape(-1, left.shape[1]).sum(axis=0, dtype=np.float64)
     return dots
 
 
-def _add_scaled(target: FloatArray, vectors: FloatArray, factors: FloatArray) -> None:
-    """Add to ``target`` the vectors, every column times its factor."""
+def add_scaled(target: FloatArray, vectors: FloatArray, factors: FloatArray) -> None:
+    """Add vectors to others in place, every column times its factor.
+
+    Parameters
+    ----------
+    target : ndarray of shape (m, c)
+        What is added to.
+    vectors : ndarray of shape (m, c)
+        The vectors.
+    factors : ndarray of shape (c,)
+        The factors.
+    """
     long, scaled = _joined(target), _joined(vectors)
     long += scaled * _for_each(scaled, factors)
 
@@ -219,8 +249,9 @@ def _ratio(numerator: FloatArray, denominator: FloatArray, where: BoolArray) -> 
 
 
 def _rows_of(graph: sparse.csr_array, rows: slice) -> sparse.csr_array:
+    """Some rows of a graph, without a copy: scipy's constructor would copy parts of larger arrays."""
     start, stop = graph.indptr[rows.start], graph.indptr[rows.stop]
-    return sparse.csr_array(
-        (graph.data[start:stop], graph.indices[start:stop], graph.indptr[rows.start : rows.stop + 1] - start),
-        shape=(rows.stop - rows.start, graph.shape[1]),
-    )
+    block = sparse.csr_array((rows.stop - rows.start, graph.shape[1]), dtype=graph.dtype)
+    block.data, block.indices = graph.data[start:stop], graph.indices[start:stop]
+    block.indptr = graph.indptr[rows.start : rows.stop + 1] - start
+    return block

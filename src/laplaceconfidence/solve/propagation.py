@@ -17,13 +17,12 @@ import numpy as np
 from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
-from laplaceconfidence.graph.affinity import OrderedGraph, degrees, normalized
+from laplaceconfidence.graph.affinity import degrees, normalized
 from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 from laplaceconfidence.solve.energy import EnergyChange, energy_of_solution, laplacian_energy
 from laplaceconfidence.stages import stage
 
 _CLASSES_AT_ONCE = 32  # more would not fit in the cache and be slower
-_CACHE_BYTES = 2**20  # of one core; larger vectors gain from an order in which neighbors are near each other
 _ROWS_PER_BLOCK = 4_096
 
 
@@ -89,7 +88,7 @@ def propagate_labels(
     self_similarity : ndarray of shape (n,) or None, default=None
         Similarity of every node to its copies; ``None`` is 1 for all.
     order : ndarray of shape (n,) or None, default=None
-        An order of the nodes in which neighbors are near each other. It saves time on large graphs.
+        The sample of every node of the graph; ``None`` if node i is sample i.
     n_jobs : int or None, default=None
         Number of threads.
 
@@ -99,9 +98,9 @@ def propagate_labels(
     """
     dtype = affinity.dtype
     n = len(labels)
-    if order is not None and n * min(n_classes, _CLASSES_AT_ONCE) * dtype.itemsize > _CACHE_BYTES:
+    if order is not None:
         found = propagate_labels(
-            OrderedGraph.of(affinity, order).matrix,
+            affinity,
             labels[order],
             n_classes,
             alpha=alpha,
@@ -111,8 +110,8 @@ def propagate_labels(
             self_similarity=None if self_similarity is None else self_similarity[order],
             n_jobs=n_jobs,
         )
-        back = np.argsort(order)
-        return replace(found, solution=found.solution[back], degree=found.degree[back])
+        node = np.argsort(order)
+        return replace(found, solution=found.solution[node], degree=found.degree[node])
     degree, graph = _weighted_graph(affinity, node_weights, self_similarity)
     root_weight = np.ones(n, dtype) if node_weights is None else np.sqrt(node_weights).astype(dtype)
     # The component that converges slowest is known in advance: S sqrt(d w) = sqrt(d w). Starting from its

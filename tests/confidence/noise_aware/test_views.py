@@ -234,8 +234,12 @@ def test_the_two_graphs_of_a_view_are_cosines_of_half_whitened_and_of_raw_featur
         unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         cosines = unit @ unit.T
         np.fill_diagonal(cosines, -np.inf)
-        assert graph.neighbors is not None
-        assert graph.neighbors.similarities == pytest.approx(-np.sort(-cosines, axis=1)[:, :k], abs=1e-4)
+        assert graph.closest_neighbors is not None
+        closest = -np.sort(-cosines, axis=1)[:, :k]
+        assert graph.closest_neighbors.similarities == pytest.approx(closest, abs=1e-4)
+        similarities = graph.neighborhood().similarities
+        nearest = np.where(cosines >= closest[:, -1:], np.maximum(cosines, 0), 0)
+        assert similarities.toarray() == pytest.approx(np.maximum(nearest, nearest.T), abs=1e-4)
     assert [kind for _, kind in views.evidence_names][2:] == [
         "half-whitened graph of 4 neighbors",
         "raw graph of 9 neighbors",

@@ -298,7 +298,7 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if self._neighborhood is None and self._widest_graph is not None:
-            self._neighborhood = Neighborhood.of_graph(self._widest_graph.affinity())
+            self._neighborhood = self._widest_graph.neighborhood()
         return self._neighborhood
 
     def predict_proba(self, X: Any, *, pred_probs: Any = None) -> FloatArray:
@@ -452,8 +452,8 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         )
         self.view_names_ = tuple(one.name for one in feature_sets)
         graph = views.widest_graph
-        neighbors = None if graph is None else graph.neighbors
-        self.n_neighbors_ = None if neighbors is None else neighbors.indices.shape[1]
+        neighbors = None if graph is None else graph.closest_neighbors
+        self.n_neighbors_ = None if graph is None or neighbors is None else graph.n_neighbors
         self.search_ = None if neighbors is None else neighbors.search
         self.recall_ = None if neighbors is None else neighbors.recall
         return views

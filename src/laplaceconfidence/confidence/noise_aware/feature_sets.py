@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from laplaceconfidence.arrays import BoolArray, FloatArray
-from laplaceconfidence.confidence.inputs import check_feature_vectors
+from laplaceconfidence.confidence.inputs import check_feature_vectors, has_equal_rows
 from laplaceconfidence.validation import check_finite, check_numeric_matrix, check_same_length, must_be
 
 ONLY_VIEW = "features"
@@ -64,7 +64,7 @@ def check_feature_sets(estimator: BaseEstimator, X: Any) -> list[FeatureSet]:
         if len(values) == 0:
             rule = "a view of at least one sample"
             raise must_be(_parameter(one.name), rule, "only rows of NaN", "Leave the view out.")
-        if (values == values[0]).all():
+        if has_equal_rows(values):
             rows = f"{len(values)} equal rows (n_samples={len(values)})"
             raise must_be("X" if named is None else _parameter(one.name), "different between samples", rows)
     return sets

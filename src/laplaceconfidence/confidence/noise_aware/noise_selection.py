@@ -21,6 +21,7 @@ from laplaceconfidence.confidence.noise_aware.disagreement import (
 from laplaceconfidence.confidence.noise_aware.noise_model import (
     Pool,
     PooledRows,
+    class_sums,
     fit_alternating_pool,
     fit_fixed_noise_pool,
     fit_full_pool,
@@ -87,6 +88,25 @@ class PoolCandidate:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _LabeledRows:
+    """All labeled samples: evidence in single precision, not copied."""
+
+    evidence: Sequence[FloatArray]  # (n, R) per kind
+    codes: IntArray
+    n_classes: int
+    candidates: Candidates | None
+
+    def some(self, rng: np.random.Generator) -> PooledRows:
+        """Draw the rows that a pool is fitted on, in double precision: some thousands of them are enough."""
+        n, n_columns = self.evidence[0].shape
+        most = min(SELECTION.rows_for_fitting, SELECTION.entries_for_fitting // n_columns)
+        kept = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+        evidence = np.stack([part[kept] for part in self.evidence]).astype(np.float64)
+        candidates = None if self.candidates is None else self.candidates.at(kept)
+        return PooledRows(evidence, self.codes[kept], self.n_classes, candidates)
+
+
 @limited_threads(1)  # L-BFGS works on matrices so small that a second thread mostly waits
 def choose_pool(
     evidence: Sequence[FloatArray],
@@ -117,8 +137,8 @@ def choose_pool(
     tried : list of PoolCandidate
         All pools.
     """
-    all_rows = PooledRows(np.stack(evidence).astype(np.float64), codes, n_classes, candidates)
-    rows = _some_rows(all_rows, rng)
+    all_rows = _LabeledRows(evidence, codes, n_classes, candidates)
+    rows = all_rows.some(rng)
     halves = stratified_folds(codes, 2, rng)
     counted = np.bincount(codes, minlength=n_classes) + SELECTION.share_count
     shares = counted / (len(codes) + SELECTION.share_count * n_classes)
@@ -186,8 +206,8 @@ def pool_of_targets(
     if not measure_disagreement(chances, codes).overrules(chosen.noise_rate):
         return pool
     transition = matrix_at_anchors(chances, codes, SELECTION.full_count * pool.transition)
-    rows = PooledRows(np.stack(evidence).astype(np.float64), codes, len(transition), candidates)
-    return fit_fixed_noise_pool(_some_rows(rows, rng), Pool(pool.weights, pool.bias, transition))
+    rows = _LabeledRows(evidence, codes, len(transition), candidates).some(rng)
+    return fit_fixed_noise_pool(rows, Pool(pool.weights, pool.bias, transition))
 
 
 def _best_start(
@@ -213,13 +233,14 @@ def _best_start(
 
 
 def _candidate(
-    kind: str, pool: Pool, rows: PooledRows, prior_counts: FloatArray | None, halves: IntArray
+    kind: str, pool: Pool, rows: _LabeledRows, prior_counts: FloatArray | None, halves: IntArray
 ) -> PoolCandidate:
     """The log-likelihood of every label under T as fitted on the other half of the labels."""
-    p = pool.probabilities(list(rows.evidence), rows.candidates)
+    p = pool.probabilities(rows.evidence, rows.candidates).astype(np.float64)
     posteriors, chance = posterior(p, pool.transition, rows.codes, rows.candidates)
     rate = 1 - float(own_posterior(posteriors, pool.transition, rows.codes, rows.candidates).mean())
-    row_counts = rows.class_sums(posteriors)[: rows.n_classes]
+    row_counts = class_sums(posteriors, rows.n_classes, rows.candidates)[: rows.n_classes]
+    del posteriors
     if prior_counts is None:  # there are too few parameters to overfit
         held_out = np.log(chance + TINY)
     else:
@@ -245,14 +266,3 @@ def _selected(tried: list[PoolCandidate]) -> PoolCandidate:
         if finds_more and not clearly_worse(rival.held_out, best.held_out):
             return rival
     return best
-
-
-def _some_rows(rows: PooledRows, rng: np.random.Generator) -> PooledRows:
-    """Draw the rows that a pool is fitted on: for so few parameters, some thousands are enough."""
-    n = len(rows.codes)
-    most = min(SELECTION.rows_for_fitting, SELECTION.entries_for_fitting // rows.evidence.shape[2])
-    if n <= most:
-        return rows
-    kept = np.sort(rng.choice(n, most, replace=False))
-    some = None if rows.candidates is None else rows.candidates.at(kept)
-    return PooledRows(np.ascontiguousarray(rows.evidence[:, kept]), rows.codes[kept], rows.n_classes, some)

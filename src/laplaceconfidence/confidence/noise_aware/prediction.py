@@ -7,7 +7,7 @@ at the first prediction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +23,6 @@ from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPoo
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.confidence.noise_aware.views import FeatureView, FeatureViews, side_by_side
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.graph.affinity import degrees, normalized
 from laplaceconfidence.graph.neighbors import nearest_among
 from laplaceconfidence.threads import limited_threads, thread_count
 
@@ -114,10 +113,8 @@ class NewSampleModel:
         propagate = Propagator(self.n_jobs)
         messages: list[FloatArray] = []
         for graph in view.graphs:
-            affinity = graph.affinity()
-            degree = degrees(affinity)
-            root_degree: FloatArray = np.sqrt(degree).astype(np.float32)
-            solution = propagate(normalized(affinity, degree), soft)
+            root_degree: FloatArray = np.sqrt(graph.degree_by_sample).astype(np.float32)
+            solution = propagate(graph.normalized, soft)
             messages.append(np.asarray(solution / root_degree[:, None]))
         shares = soft.sum(axis=0) if view.present is None else soft[view.present].sum(axis=0)
         return FittedView(view, probes, messages, log_shares(shares))
@@ -272,9 +269,7 @@ def new_sample_model(
     """
     if not views.has_features:
         return None
-    # The normalized graphs are made again when they are needed: they take most of the memory.
-    kept = [replace(view, normalized=[]) for view in views.each]
-    return NewSampleModel(kept, labels, distributions, n_classes, n_jobs)
+    return NewSampleModel(views.each, labels, distributions, n_classes, n_jobs)
 
 
 def make_predictor(

@@ -7,21 +7,18 @@ out is the sum of the solutions of the others.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks, sized_row_blocks
 from laplaceconfidence.confidence.held_out_folds import HeldOutFolds
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.data.labels import MISSING
-from laplaceconfidence.graph.affinity import OrderedGraph
+from laplaceconfidence.graph.affinity import Graph, OrderedGraph
 from laplaceconfidence.solve.conjugate_gradient import conjugate_gradient
 from laplaceconfidence.solve.propagation import clipped_softmax
 
 PROPAGATION = SETTINGS.propagation
-Graph: TypeAlias = "sparse.csr_array | OrderedGraph"
 _ENTRIES_AT_ONCE = 1 << 18  # about a megabyte, which fits in the cache
 _COLUMNS_AT_ONCE = 32  # more would not fit in the cache and be slower
 
@@ -41,7 +38,14 @@ class Propagator:
     n_jobs: int | None = None
     residual: float = 0.0
 
-    def __call__(self, graph: Graph, columns: FloatArray, alpha: float = PROPAGATION.alpha) -> FloatArray:
+    def __call__(
+        self,
+        graph: Graph,
+        columns: FloatArray,
+        alpha: float = PROPAGATION.alpha,
+        *,
+        in_place: bool = False,
+    ) -> FloatArray:
         """Solve (I - alpha S) X = B.
 
         Parameters
@@ -52,17 +56,20 @@ class Propagator:
             The right-hand sides B.
         alpha : float, default=0.5
             How far labels are propagated.
+        in_place : bool, default=False
+            Whether the solution replaces ``columns``, which saves memory.
 
         Returns
         -------
         ndarray of float32, shape (n, m)
         """
         n, m = columns.shape
-        result = np.empty((n, m), dtype=np.float32)
+        result = columns if in_place else np.empty((n, m), dtype=np.float32)
         matrix, order = (
             (graph.matrix, graph.order) if isinstance(graph, OrderedGraph) else (graph, slice(None))
         )
-        for part in row_blocks(m, _COLUMNS_AT_ONCE):
+        n_parts = -(-m // _COLUMNS_AT_ONCE)
+        for part in row_blocks(m, -(-m // max(1, n_parts))):  # all of about the same width
             solution = conjugate_gradient(
                 matrix,
                 alpha,
@@ -77,19 +84,21 @@ class Propagator:
         return result
 
 
-def log_shares(solution: FloatArray) -> FloatArray:
+def log_shares(solution: FloatArray, *, in_place: bool = False) -> FloatArray:
     """Logarithms of the shares of the classes: a solution clipped at 0 and divided by its sum, plus a floor.
 
     Parameters
     ----------
     solution : ndarray of shape (n, C) or (n, folds, C)
         Propagated labels.
+    in_place : bool, default=False
+        Whether the result replaces ``solution``, which saves memory.
 
     Returns
     -------
     ndarray of shape (n, C) or (n, folds, C)
     """
-    result = np.empty_like(solution)
+    result = solution if in_place else np.empty_like(solution)
     for rows in sized_row_blocks(len(solution), solution[:1].size, _ENTRIES_AT_ONCE):
         shares = np.maximum(solution[rows], 0)
         shares /= np.maximum(shares.sum(axis=-1, keepdims=True), PROPAGATION.least_sum)
@@ -124,7 +133,7 @@ def propagate_folds(
     labeled = np.flatnonzero(codes != MISSING)
     by_fold = np.zeros((n, folds.n_folds, n_classes), dtype=np.float32)
     by_fold[labeled, folds.folds[labeled], codes[labeled]] = 1
-    return propagate(graph, by_fold.reshape(n, -1)).reshape(by_fold.shape)
+    return propagate(graph, by_fold.reshape(n, -1), in_place=True).reshape(by_fold.shape)
 
 
 def log_shares_without_pairs(by_fold: FloatArray, own_folds: IntArray) -> FloatArray:
@@ -143,7 +152,7 @@ def log_shares_without_pairs(by_fold: FloatArray, own_folds: IntArray) -> FloatA
         The entries at the sample's own fold are not meaningful.
     """
     others = by_fold.sum(axis=1) - by_fold[np.arange(len(by_fold)), own_folds]
-    return log_shares(others[:, None, :] - by_fold)
+    return log_shares(others[:, None, :] - by_fold, in_place=True)
 
 
 def propagate_targets(graph: Graph, targets: FloatArray, propagate: Propagator) -> FloatArray:
@@ -162,7 +171,8 @@ def propagate_targets(graph: Graph, targets: FloatArray, propagate: Propagator) 
     -------
     ndarray of shape (n, folds, C)
     """
-    return log_shares(propagate(graph, targets.reshape(len(targets), -1)).reshape(targets.shape))
+    solution = propagate(graph, targets.reshape(len(targets), -1)).reshape(targets.shape)
+    return log_shares(solution, in_place=True)
 
 
 def close_votes(graph: Graph, codes: IntArray, n_classes: int, propagate: Propagator) -> FloatArray:

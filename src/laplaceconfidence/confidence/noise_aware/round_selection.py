@@ -155,13 +155,16 @@ def select_pool(
         reason = f"{len(labeled)} labels are too few to hold any out: {SELECTION.fewest_labels} are needed"
         return _fixed(evidence, len(inside), candidates, n_classes, [], reason, int(bool(inside)))
 
-    def choose(evidence: list[FloatArray]) -> tuple[PoolCandidate, list[PoolCandidate]]:
+    def at_labeled(evidence: list[FloatArray]) -> tuple[list[FloatArray], IntArray, Candidates | None]:
+        """Evidence, labels and candidates of the labeled samples, not copied if that is all of them."""
+        if len(labeled) == len(given):
+            return evidence, given, candidates
         some = None if candidates is None else candidates.at(labeled)
-        return choose_pool([part[labeled] for part in evidence], given[labeled], n_classes, some, rng)
+        return [part[labeled] for part in evidence], given[labeled], some
 
-    def next_targets(last: PoolCandidate, evidence: list[FloatArray]) -> Pool:
-        some = None if candidates is None else candidates.at(labeled)
-        return pool_of_targets(last, [part[labeled] for part in evidence], given[labeled], some, rng)
+    def choose(evidence: list[FloatArray]) -> tuple[PoolCandidate, list[PoolCandidate]]:
+        parts, codes, some = at_labeled(evidence)
+        return choose_pool(parts, codes, n_classes, some, rng)
 
     history: list[dict[str, Any]] = []
     best: PoolCandidate | None = None
@@ -175,9 +178,19 @@ def select_pool(
                 if index == 0:
                     found, candidates = first_round(views, targets, given, n_classes, folds)
                 else:
-                    pool = next_targets(chosen[-1], rounds[-1].parts)
+                    pool = pool_of_targets(chosen[-1], *at_labeled(rounds[-1].parts), rng)
                     history[-1]["overruled"] = pool is not chosen[-1].pool
-                    found = later_round(views, rounds[-1], pool, targets, given, n_classes, candidates, folds)
+                    found = later_round(
+                        views,
+                        rounds[-1],
+                        pool,
+                        targets,
+                        given,
+                        n_classes,
+                        candidates,
+                        folds,
+                        is_last=index + 1 == n_rounds,
+                    )
                 rounds.append(found)
                 one, tried = choose(found.parts)
                 chosen.append(one)

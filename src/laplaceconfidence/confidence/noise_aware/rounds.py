@@ -89,21 +89,21 @@ def first_round(
     n, n_folds = len(targets), folds.n_folds
     learned = [_LearnedLabels.of(view, views.propagate, targets, n_classes, folds) for view in views.each]
     width = min(n_classes, SETTINGS.classes.columns)
-    n_kinds = sum(len(one.probes) + len(one.by_fold) for one in learned)
-    per_fold = [np.empty((n, n_folds, width), np.float32) for _ in range(n_kinds)]
+    per_fold = [stored for one in learned for stored in one.storage((n, n_folds, width))]
+    means = [np.empty((n, width), np.float32) for _ in per_fold]
     chosen: list[Candidates] = []
     pair_numbers = folds.pair_numbers()
     for rows in _row_blocks(n, len(folds.pairs) * n_classes):
+        here = HeldOutFolds(folds.folds[rows], n_folds, folds.labeled[rows])
         parts = [part for one in learned for part in one.evidence(rows, pair_numbers[rows], folds)]
         if width < n_classes:
-            here = HeldOutFolds(folds.folds[rows], n_folds, folds.labeled[rows])
             chosen.append(likely_classes([here.mean_over_others(part) for part in parts], given[rows]))
             parts = [narrow(part, chosen[-1]) for part in parts]
-        for stored, part in zip(per_fold, parts, strict=True):
-            stored[rows] = part
+        for stored, mean, part in zip(per_fold, means, parts, strict=True):
+            stored[rows], mean[rows] = part, here.mean_over_others(part)
     candidates = Candidates.joined(chosen) if chosen else None
     return RoundEvidence(
-        [folds.mean_over_others(part) for part in per_fold],
+        means,
         per_fold,
         [one.probes[0].averaged(folds.pairs_of_fold()) if one.probes else None for one in learned],
     ), candidates
@@ -138,13 +138,20 @@ class _LearnedLabels:
                 l2=PROBE.first_l2,
                 n_jobs=propagate.n_jobs,
             )
-        by_fold = [propagate_folds(graph, targets, n_classes, folds, propagate) for graph in view.normalized]
+        by_fold = [
+            propagate_folds(graph.normalized, targets, n_classes, folds, propagate) for graph in view.graphs
+        ]
         shares = np.zeros((visible.shape[1], n_classes))
         if view.present is not None:
             for pair in range(visible.shape[1]):
                 codes = targets[visible[:, pair] > 0]
                 shares[pair] = np.bincount(codes, minlength=n_classes)
         return cls(view, probes, by_fold, log_shares(shares))
+
+    def storage(self, shape: tuple[int, int, int]) -> list[FloatArray]:
+        """Arrays for the evidence; that of a graph may replace what it is computed from, row by row."""
+        made = [np.empty(shape, np.float32) for _ in self.probes]
+        return made + [one if one.shape == shape else np.empty(shape, np.float32) for one in self.by_fold]
 
     def evidence(self, rows: slice, pair_numbers: IntArray, folds: HeldOutFolds) -> list[FloatArray]:
         """(rows, folds, C) per kind of evidence."""
@@ -171,6 +178,8 @@ def later_round(
     n_classes: int,
     candidates: Candidates | None,
     folds: HeldOutFolds,
+    *,
+    is_last: bool = False,
 ) -> RoundEvidence:
     """Compute the evidence of models that learn posteriors.
 
@@ -192,6 +201,8 @@ def later_round(
         The classes of the columns; ``None`` for all in order.
     folds : HeldOutFolds
         Folds of ``targets``.
+    is_last : bool, default=False
+        Whether no other round follows, which would need the evidence with every fold held out.
 
     Returns
     -------
@@ -199,9 +210,11 @@ def later_round(
     """
     soft = _soft_targets(last, pool, targets, given, n_classes, candidates, folds)
     last.per_fold = []  # frees memory that the next evidence takes
-    per_fold, regressions = evidence_of_targets(views, soft, candidates, last.regressions)
-    own = [folds.at_own_fold(part) for part in per_fold]
-    return RoundEvidence(own, per_fold, regressions)
+    own_folds = folds.folds if is_last else None
+    found, regressions = evidence_of_targets(views, soft, candidates, last.regressions, own_folds)
+    if is_last:
+        return RoundEvidence(found, [], regressions)
+    return RoundEvidence([folds.at_own_fold(part) for part in found], found, regressions)
 
 
 def evidence_of_targets(
@@ -209,6 +222,7 @@ def evidence_of_targets(
     soft: FloatArray,
     candidates: Candidates | None = None,
     starts: Sequence[LinearProbe | None] = (),
+    own_folds: IntArray | None = None,
 ) -> tuple[list[FloatArray], list[LinearProbe | None]]:
     """Compute what models that learn soft targets say about all samples.
 
@@ -222,20 +236,34 @@ def evidence_of_targets(
         The classes of the columns; ``None`` for all in order.
     starts : sequence of LinearProbe or None, default=()
         The regression of every view to start from.
+    own_folds : ndarray of shape (n,) or None, default=None
+        The fold of every sample, if only the evidence with that fold held out is needed.
 
     Returns
     -------
-    per_fold : list of ndarray of float32, shape (n, folds, R)
+    evidence : list of ndarray of float32, shape (n, folds, R), or (n, R) with ``own_folds``
         One array per kind of evidence.
     regressions : list of LinearProbe or None
         The regression of every view.
     """
-    per_fold: list[FloatArray] = []
+    evidence: list[FloatArray] = []
     regressions: list[LinearProbe | None] = []
     n, n_folds, n_classes = soft.shape
+    width = n_classes if candidates is None else candidates.classes.shape[1]
+    shape = (n, n_folds, width) if own_folds is None else (n, width)
+
+    def needed(part: FloatArray, rows: slice) -> FloatArray:
+        return part if own_folds is None else part[np.arange(len(part)), own_folds[rows]]
+
     for view, start in zip_longest(views.each, starts):
-        found: list[FloatArray] = []
-        probes = []
+        # Graphs come first, because they need most memory while they are computed.
+        of_graphs = [
+            needed(
+                narrow(propagate_targets(graph.normalized, soft, views.propagate), candidates), slice(None)
+            )
+            for graph in view.graphs
+        ]
+        of_probes, probes = [], []
         if (coordinates := view.coordinates) is not None:
             visible = view.visible((soft.sum(axis=2) > 0).astype(np.float32))
             probes = fit_probes(
@@ -248,33 +276,30 @@ def evidence_of_targets(
                 n_jobs=views.propagate.n_jobs,
             )
             for probe in probes:
-                logits = [
-                    narrow(
-                        probe.logits(coordinates[rows]), None if candidates is None else candidates.at(rows)
-                    )
-                    for rows in _row_blocks(n, n_folds * n_classes)
-                ]
-                found.append(np.concatenate(logits))
-        found.extend(
-            narrow(propagate_targets(graph, soft, views.propagate), candidates) for graph in view.normalized
-        )
+                of_probes.append(np.empty(shape, np.float32))
+                for rows in _row_blocks(n, n_folds * n_classes):
+                    some = None if candidates is None else candidates.at(rows)
+                    of_probes[-1][rows] = needed(narrow(probe.logits(coordinates[rows]), some), rows)
+        found = of_probes + of_graphs
         if view.present is not None:
-            _make_neutral(found, view.present, soft, candidates)
-        per_fold.extend(found)
+            neutral, absent = _neutral_evidence(view.present, soft, candidates)
+            for part in found:
+                part[absent] = (
+                    neutral if own_folds is None else neutral[np.arange(len(absent)), own_folds[absent]]
+                )
+        evidence.extend(found)
         regressions.append(probes[0] if probes else None)
-    return per_fold, regressions
+    return evidence, regressions
 
 
-def _make_neutral(
-    evidence: list[FloatArray], present: BoolArray, soft: FloatArray, candidates: Candidates | None
-) -> None:
-    """Set the evidence about samples that are not in a view to the shares of the classes in the view."""
+def _neutral_evidence(
+    present: BoolArray, soft: FloatArray, candidates: Candidates | None
+) -> tuple[FloatArray, IntArray]:
+    """The evidence (m, folds, R) about samples that are not in a view: the shares of the classes in it."""
     absent = np.flatnonzero(~present)
     shares = np.tensordot(present.astype(np.float32), soft, axes=1)
     of_absent = np.repeat(log_shares(shares)[None], len(absent), axis=0)
-    neutral = narrow(of_absent, None if candidates is None else candidates.at(absent))
-    for part in evidence:
-        part[absent] = neutral
+    return narrow(of_absent, None if candidates is None else candidates.at(absent)), absent
 
 
 def _row_blocks(n_rows: int, entries_per_row: int) -> Iterator[slice]:
@@ -294,18 +319,20 @@ def _soft_targets(
 
     They are zero at a sample's own fold and for samples without a label.
     """
-    codes = np.maximum(given, 0)
-    probabilities = pool.probabilities(last.per_fold, candidates)
-    soft = np.zeros((*probabilities.shape[:2], n_classes), dtype=np.float32)
-    every_row = np.arange(len(codes))
-    for fold in range(folds.n_folds):
-        posteriors, _ = posterior(probabilities[:, fold], pool.transition, codes, candidates)
-        if candidates is None:
-            soft[:, fold] = posteriors
-            continue
-        np.put_along_axis(soft[:, fold], candidates.classes[:, :-1], posteriors[:, :-1], axis=1)
-        # Of the rest only the given class is learned: nothing tells the others apart.
-        soft[every_row, fold, codes] = own_posterior(posteriors, pool.transition, codes, candidates)
+    n, n_folds, _ = last.per_fold[0].shape
+    soft = np.zeros((n, n_folds, n_classes), dtype=np.float32)
+    for rows in _row_blocks(n, n_folds * n_classes):
+        codes, some = np.maximum(given[rows], 0), None if candidates is None else candidates.at(rows)
+        here, every_row = soft[rows], np.arange(len(codes))
+        probabilities = pool.probabilities([part[rows] for part in last.per_fold], some)
+        for fold in range(n_folds):
+            posteriors, _ = posterior(probabilities[:, fold], pool.transition, codes, some)
+            if some is None:
+                here[:, fold] = posteriors
+                continue
+            np.put_along_axis(here[:, fold], some.classes[:, :-1], posteriors[:, :-1], axis=1)
+            # Of the rest only the given class is learned: nothing tells the others apart.
+            here[every_row, fold, codes] = own_posterior(posteriors, pool.transition, codes, some)
     soft *= folds.visible_without_folds()[:, :, None]
     verified = np.flatnonzero(targets != given)
     soft[verified] = 0

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from laplaceconfidence.confidence.noise_aware.coordinates import PrincipalAxes
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
 from laplaceconfidence.confidence.noise_aware.prediction import FittedView, NewSampleModel, Predictor
 from laplaceconfidence.confidence.noise_aware.probes import LinearProbe
 from laplaceconfidence.confidence.noise_aware.views import FeatureView, NeighborGraph
-from laplaceconfidence.graph.neighbors import Neighbors
 
 _AXES = ("mean", "axes", "half_whitening", "center")
 _POOL = ("weights", "bias", "transition")
@@ -75,16 +75,14 @@ def restored_predictor(
     Predictor
     """
     axes = PrincipalAxes(facts["largest"], *(arrays[name] for name in _AXES))
-    graphs = tuple(NeighborGraph(metric, _no_neighbors(k)) for metric, k in facts["graphs"])
-    view = FeatureView(facts["name"], None, arrays["coordinates"], axes, graphs, [])
+    # New samples are compared with all, so that only the number of neighbors is needed.
+    graphs = tuple(
+        NeighborGraph(metric, k, sparse.csr_array((0, 0)), np.empty(0), None) for metric, k in facts["graphs"]
+    )
+    view = FeatureView(facts["name"], None, arrays["coordinates"], axes, graphs)
     probes = [LinearProbe(arrays[f"probe_{number}"]) for number in range(facts["n_probes"])]
     messages = [arrays[f"message_{number}"] for number in range(len(graphs))]
     fitted = FittedView(view, probes, messages, arrays["neutral"])
     labels = np.empty(0, dtype=np.int64)  # only a fit needs them
     model = NewSampleModel([view], labels, None, facts["n_classes"], n_jobs, [fitted])
     return Predictor(model, Pool(*(arrays[f"pool_{name}"] for name in _POOL)), None)
-
-
-def _no_neighbors(k: int) -> Neighbors:
-    """Neighbors of no sample: new samples are compared with all, and only their number is needed."""
-    return Neighbors(np.empty((0, k), dtype=np.int64), np.empty((0, k), dtype=np.float32), "exact", 1.0)

@@ -12,18 +12,22 @@ from scipy import sparse
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.confidence.noise_aware.coordinates import PrincipalAxes, principal_coordinates
 from laplaceconfidence.confidence.noise_aware.feature_sets import ALL_VIEWS, FeatureSet
-from laplaceconfidence.confidence.noise_aware.propagation import Graph, Propagator
+from laplaceconfidence.confidence.noise_aware.propagation import Propagator
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.features.scale import unit_length
 from laplaceconfidence.graph.affinity import (
+    Graph,
     OrderedGraph,
     affinity_from_knn_graph,
+    by_sample,
     degrees,
+    in_order,
     normalized,
     normalized_graph,
     symmetric_affinity,
 )
+from laplaceconfidence.graph.neighborhood import Neighborhood
 from laplaceconfidence.graph.neighbors import Neighbors, find_neighbors, fitting_neighbor_count
 
 VIEWS = SETTINGS.views
@@ -40,51 +44,84 @@ class NeighborGraph:
     ----------
     metric : {"half-whitened", "raw"}
         Of which vectors the similarities are cosines.
-    neighbors : Neighbors or None
-        The neighbors.
-    passed_in : scipy.sparse.csr_array of shape (n, n) or None
-        The affinity of a ``knn_graph``, in place of neighbors.
+    n_neighbors : int
+        Number of neighbors of a sample; the median of a graph that was passed in.
+    normalized : scipy.sparse.csr_array of shape (n, n), or OrderedGraph
+        The normalized graph.
+    degree : ndarray of float64, shape (n,)
+        The degrees of its nodes.
+    closest_neighbors : Neighbors or None
+        The closest neighbors of every sample; ``None`` for a graph that was passed in.
     """
 
     metric: Metric
-    neighbors: Neighbors | None
-    passed_in: sparse.csr_array | None = None
+    n_neighbors: int
+    normalized: Graph
+    degree: FloatArray
+    closest_neighbors: Neighbors | None
+
+    @classmethod
+    def of_neighbors(cls, metric: Metric, neighbors: Neighbors) -> NeighborGraph:
+        """Make the graph of neighbors, of which only the closest ones are kept.
+
+        Parameters
+        ----------
+        metric : {"half-whitened", "raw"}
+            Of which vectors the similarities are cosines.
+        neighbors : Neighbors
+            The neighbors.
+
+        Returns
+        -------
+        NeighborGraph
+        """
+        k = neighbors.indices.shape[1]
+        affinity = symmetric_affinity(neighbors)
+        degree = degrees(affinity)
+        graph = in_order(normalized(affinity, degree, in_place=True), neighbors.order)
+        return cls(metric, k, graph, degree, neighbors.first(min(VIEWS.closest, k)))
+
+    @classmethod
+    def of_affinity(cls, affinity: sparse.csr_array) -> NeighborGraph:
+        """Make the graph of an affinity that was passed in.
+
+        Parameters
+        ----------
+        affinity : scipy.sparse.csr_array of shape (n, n)
+            The affinity of a ``knn_graph``.
+
+        Returns
+        -------
+        NeighborGraph
+        """
+        k, degree = max(1, int(np.median(np.diff(affinity.indptr)))), degrees(affinity)
+        return cls("half-whitened", k, normalized(affinity, degree), degree, None)
 
     @property
     def name(self) -> str:
         """Name of the graph as a kind of evidence."""
-        if self.neighbors is None:
+        if self.closest_neighbors is None:
             return "graph"
         return f"{self.metric} graph of {self.n_neighbors} neighbors"
 
     @property
-    def n_neighbors(self) -> int:
-        """Number of neighbors of a sample; the median of a graph that was passed in."""
-        if self.neighbors is not None:
-            return int(self.neighbors.indices.shape[1])
-        assert self.passed_in is not None
-        return max(1, int(np.median(np.diff(self.passed_in.indptr))))
+    def degree_by_sample(self) -> FloatArray:
+        """ndarray of float64, shape (n,): the degree of every sample."""
+        if not isinstance(self.normalized, OrderedGraph):
+            return self.degree
+        degree = np.empty_like(self.degree)
+        degree[self.normalized.order] = self.degree
+        return degree
 
-    def affinity(self) -> sparse.csr_array:
-        """Compute the symmetric affinity.
-
-        Returns
-        -------
-        scipy.sparse.csr_array of shape (n, n)
-        """
-        return self.passed_in if self.neighbors is None else symmetric_affinity(self.neighbors)
-
-    def normalized(self) -> Graph:
-        """Compute the normalized graph.
+    def neighborhood(self) -> Neighborhood:
+        """Compute the neighbors and their weights, by sample.
 
         Returns
         -------
-        scipy.sparse.csr_array of shape (n, n), or OrderedGraph
-            The latter if the search knows an order of the samples.
+        Neighborhood
         """
-        if self.neighbors is None:
-            return normalized(self.passed_in, degrees(self.passed_in))
-        return self._of_closest(self.n_neighbors)
+        weights = by_sample(self.normalized)
+        return Neighborhood(normalized(weights, 1 / self.degree_by_sample), weights)
 
     def closest(self) -> Graph:
         """Compute the normalized graph of the closest neighbors, or of the one that was passed in.
@@ -93,16 +130,9 @@ class NeighborGraph:
         -------
         scipy.sparse.csr_array of shape (n, n), or OrderedGraph
         """
-        if self.neighbors is None:
-            return self.normalized()
-        return self._of_closest(min(VIEWS.closest, self.n_neighbors))
-
-    def _of_closest(self, k: int) -> Graph:
-        assert self.neighbors is not None
-        order = self.neighbors.order
-        if order is None:
-            return normalized_graph(self.neighbors, k)
-        return OrderedGraph.normalized(self.neighbors.first(k), order)
+        if self.closest_neighbors is None:
+            return self.normalized
+        return normalized_graph(self.closest_neighbors, self.closest_neighbors.indices.shape[1])
 
     def vectors(self, axes: PrincipalAxes, coordinates: FloatArray) -> FloatArray:
         """Compute the vectors of length 1 whose inner products are the similarities.
@@ -159,8 +189,6 @@ class FeatureView:
         The map of features, or of the coordinates of all views side by side, to these coordinates.
     graphs : tuple of NeighborGraph
         The graphs; empty if a ``knn_graph`` replaces them.
-    normalized : list of scipy.sparse.csr_array or OrderedGraph
-        The normalized graphs.
     is_joint : bool
         Whether this is the joint view of all others.
     """
@@ -170,7 +198,6 @@ class FeatureView:
     coordinates: FloatArray | None
     axes: PrincipalAxes | None
     graphs: tuple[NeighborGraph, ...]
-    normalized: list[Graph]
     is_joint: bool = False
 
     @property
@@ -282,7 +309,7 @@ def find_views(
     passed_in: tuple[NeighborGraph, ...] = ()
     if knn_graph is not None:
         affinity = affinity_from_knn_graph(knn_graph, len(given), kind=knn_graph_kind)
-        passed_in = (NeighborGraph("half-whitened", None, affinity),)
+        passed_in = (NeighborGraph.of_affinity(affinity),)
     each: list[FeatureView] = []
     for one in feature_sets:
         rows = slice(None) if one.present is None else one.present
@@ -301,13 +328,14 @@ def find_views(
                     target_recall=target_recall,
                     n_jobs=n_jobs,
                     random_state=rng,
+                    ordered=one.present is None,
                 )
-                graphs = (*graphs, NeighborGraph(metric, _among_all(neighbors, one.present)))
-        made = [graph.normalized() for graph in graphs]
-        each.append(FeatureView(one.name, one.present, _at_all(found, one.present), axes, graphs, made))
+                neighbors = _among_all(neighbors, one.present)
+                graphs = (*graphs, NeighborGraph.of_neighbors(metric, neighbors))
+                del neighbors  # they take as much memory as the graph
+        each.append(FeatureView(one.name, one.present, _at_all(found, one.present), axes, graphs))
     if passed_in and not each:
-        made = [graph.normalized() for graph in passed_in]
-        each.append(FeatureView("knn_graph", None, None, None, passed_in, made))
+        each.append(FeatureView("knn_graph", None, None, None, passed_in))
     if len(each) > 1:
         each.append(_joint_view(each, n_components, n_jobs=n_jobs, rng=rng))
     return FeatureViews(each, Propagator(n_jobs))
@@ -322,7 +350,7 @@ def _joint_view(
     rows = slice(None) if joint.present is None else joint.present
     width = None if n_components is None else min(n_components, *joint.values[rows].shape)
     found, axes = principal_coordinates(joint.values[rows], width, n_jobs=n_jobs, rng=rng)
-    return FeatureView(joint.name, joint.present, _at_all(found, joint.present), axes, (), [], is_joint=True)
+    return FeatureView(joint.name, joint.present, _at_all(found, joint.present), axes, (), is_joint=True)
 
 
 def side_by_side(coordinates: Sequence[FloatArray], presences: Sequence[BoolArray | None]) -> FeatureSet:
@@ -385,7 +413,7 @@ def _among_all(neighbors: Neighbors, present: BoolArray | None) -> Neighbors:
     similarities = np.full(shape, -np.inf, dtype=neighbors.similarities.dtype)
     indices[rows] = np.where(neighbors.indices < 0, -1, rows[neighbors.indices])
     similarities[rows] = neighbors.similarities
-    return replace(neighbors, indices=indices, similarities=similarities, order=None)
+    return replace(neighbors, indices=indices, similarities=similarities)
 
 
 def neighbor_counts(wanted: str | int | Sequence[int], given: IntArray, n_classes: int) -> list[int]:
