@@ -49,12 +49,19 @@ def test_the_best_combination_on_held_out_labels_is_written_as_a_preset(
     assert run("report", "out").exit_code == 0
 
 
-def test_the_grid_of_the_paper_is_the_default(tmp_path: Path) -> None:
+def test_what_is_tried_by_default_depends_on_the_targets(tmp_path: Path) -> None:
     from laplaceconfidence.cli.tune.request import TuneRequest
 
+    paper = ("method.confidence=laplace",)
+    for request in (
+        TuneRequest(source="digits", n_seeds=1, changes=paper),
+        TuneRequest(source="x.npz", n_seeds=1, changes=paper),
+        TuneRequest(source="x.npz", n_seeds=1, preset="cifar10-sym50"),
+    ):
+        tried = [tuple(one.swept.values()) for one in request.bench().contenders]
+        assert tried == [(sharpen, k) for sharpen in (1, 2, 3, 4) for k in (2, 10, 50, 100)]
     bench = TuneRequest(source="digits", n_seeds=1).bench()
-    tried = [tuple(one.swept.values()) for one in bench.contenders]
-    assert tried == [(sharpen, k) for sharpen in (1, 2, 3, 4) for k in (2, 10, 50, 100)]
+    assert [one.swept for one in bench.contenders] == [{"label_smoothing": value} for value in (0, 0.1, 0.2)]
     assert bench.data[0].noises == ("symmetric:0.8",)  # that of the preset
     other = TuneRequest(source="x.npz", preset="embeddings-mlp", n_seeds=1).bench()
     assert [one.swept for one in other.contenders] == [{"sharpen": value} for value in (1, 2, 3, 4)]
@@ -70,6 +77,7 @@ def test_the_grid_of_the_paper_is_the_default(tmp_path: Path) -> None:
         (("--method", "mixup"), "--try"),
         (("--method", "mixups"), "Did you mean 'mixup'"),
         (("--try", "sharpen=1,-1"), "sharpen"),
+        (("--preset", "digits", "--try", "sharpen=1,2"), "posteriors are not sharpened"),
     ],
 )
 def test_mistakes_are_answered(run: Any, blobs: Path, tmp_path: Path, words: Any, said: str) -> None:

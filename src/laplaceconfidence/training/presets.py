@@ -33,6 +33,7 @@ from laplaceconfidence.validation import did_you_mean, must_be
 _FOLDER = resources.files("laplaceconfidence") / "presets"
 _LONGEST_CHAIN = 5  # presets that extend presets
 _OF_ESTIMATOR = ("n_neighbors", "alpha", "n_components")  # settings that methods pass to their estimator
+_OF_VIEWS = ("confidence_from", "targets", "estimate_every")
 
 _TABLES: dict[str, type[PresetTable]] = {
     "training": TrainingPreset,
@@ -157,7 +158,9 @@ def merged_method_settings(base: Mapping[str, Any], changes: Mapping[str, Any]) 
     """
     usual = "laplace"
     if changes.get("confidence", base.get("confidence", usual)) != base.get("confidence", usual):
-        base = {name: value for name, value in base.items() if name not in _OF_ESTIMATOR}
+        # Two views, and what is made of them, are for the estimator that takes several.
+        of_views = _OF_VIEWS if base.get("confidence_from") == "both" else ()
+        base = {name: value for name, value in base.items() if name not in (*_OF_ESTIMATOR, *of_views)}
     return {**base, **changes}
 
 

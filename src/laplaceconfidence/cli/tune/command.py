@@ -56,9 +56,9 @@ def tune(
         word(
             SETTINGS,
             "A setting and the values to try, of the method (sharpen) or of the training (learning_rate). "
-            "Repeat the option for several: all combinations are trained. Default: what the paper tries for "
-            "laplace, sharpen=1,2,3,4 and, if its confidences are those of the paper, "
-            "n_neighbors=2,10,50,100.",
+            "Repeat the option for several: all combinations are trained. Default for laplace: "
+            "label_smoothing=0,0.1,0.2 or, where labels are refurbished, what the paper tries: "
+            "sharpen=1,2,3,4 and, if its confidences are those of the paper, n_neighbors=2,10,50,100.",
             "--try",
             "-t",
             metavar="SETTING=VALUES",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ from laplaceconfidence.evaluation.contenders import expand
 from laplaceconfidence.evaluation.noises import NONE
 from laplaceconfidence.validation import must_be
 
-PAPER_GRID = {"sharpen": [1, 2, 3, 4], "n_neighbors": [2, 10, 50, 100]}
+PAPER_GRID: dict[str, list[Any]] = {"sharpen": [1, 2, 3, 4], "n_neighbors": [2, 10, 50, 100]}
 """What the paper chooses LaplaceConfidence's settings from, on held-out noisy labels."""
+
+POSTERIOR_GRID: dict[str, list[Any]] = {"label_smoothing": [0.0, 0.1, 0.2]}
+"""The same where networks learn from posteriors, which are not sharpened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +50,14 @@ class TuneRequest(BenchRequest):
         own = {name: value for name, value in tables.pop("method", {}).items() if name != "name"}
         preset = "digits" if self.preset is None and self.source == "digits" else self.preset
         stated = None if preset is None else load_preset(preset, method=self.method, method_settings=own)
-        # Without a preset, the data decide about the estimator, and they are not read yet.
-        usual = "by the data" if stated is None else stated.method.get("confidence", "laplace")
-        tried = self._values() or self._paper_grid(own.get("confidence", usual))
+        # Without a preset, the data decide about estimator and targets, and they are not read yet.
+        usual = {} if stated is None else {"confidence": "laplace", "targets": "refurbished", **stated.method}
+        tried = self._values() or self._usual_grid({**usual, **own})
+        if "sharpen" in tried and usual.get("targets") == "posterior":
+            advice = "Add --set method.confidence=laplace, or try label_smoothing."
+            raise must_be(
+                "try", "about settings that are used: posteriors are not sharpened", "sharpen", advice
+            )
         noise = NONE
         if self.noises:
             noise = self.noises[0]
@@ -89,12 +98,15 @@ class TuneRequest(BenchRequest):
             found[name.strip()] = parsed
         return found
 
-    def _paper_grid(self, estimator: str) -> dict[str, list[Any]]:
-        """The values that the paper tries; neighbors only if the graph of the paper is used."""
+    def _usual_grid(self, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """What is tried unless the user says so: for refurbished labels, what the paper tries."""
         if self.method != "laplace":
             advice = "For example --try learning_rate=0.01,0.02,0.05."
             raise must_be(
                 "try", f"given for {self.method!r}: only 'laplace' has values of its own", None, advice
             )
-        names = PAPER_GRID if estimator == "laplace" else ("sharpen",)
-        return {name: PAPER_GRID[name] for name in names}
+        if settings.get("confidence") == "laplace":
+            return PAPER_GRID
+        return (
+            {"sharpen": PAPER_GRID["sharpen"]} if settings.get("targets") == "refurbished" else POSTERIOR_GRID
+        )
