@@ -118,8 +118,8 @@ def training() -> str:
     photographs_setting = (
         "The preset `image-folder-small` against cross-entropy with the same network, weak views, label "
         "smoothing, schedule and number of passes, one per round. The preset has 40 rounds; runs of 10,000 "
-        "images had 24. Every run had one core of a shared machine; two take about half the time. The runs were made "
-        "before patches of two sizes (decision 31) and probes over both views together (decision 34)."
+        "images had 24. Every run had one core of a shared machine; two take about half the time. The runs "
+        "were made before patches of two sizes (decision 31) and probes over both views (decision 34)."
     )
     sections = {
         "training_digits": (
