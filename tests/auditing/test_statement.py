@@ -47,6 +47,11 @@ def unidentified() -> AuditResult:
             "2 samples without a label got a suggestion.",
         ),
         (
+            {**KNOWN, "n_flagged": 19, "n_corrected": 1_400},
+            "About 1,500 of 10,000 labels (15%; between 9.0% and 17%) are expected to be wrong. "
+            "Verified labels corrected 1,400 of them; about 100 are left.",
+        ),
+        (
             {**UNKNOWN, "n_flagged": 0},
             "Between 0% and 18% of 10,000 labels may be wrong; the evidence cannot tell how many.",
         ),

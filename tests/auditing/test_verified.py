@@ -1,5 +1,7 @@
 """Labels that a person has verified: certain themselves, and used for the others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,17 @@ def test_an_estimator_that_learns_from_verified_labels_gets_them() -> None:
     result = audit(data, estimator=NoiseAwareConfidence(random_state=0), audited={**audited, 61: None})
     assert (result.table.loc[list(audited), "label_score"] == 1).all()
     assert (result.predicted == true)[62:].mean() > 0.9
+
+
+def test_labels_that_were_corrected_are_not_to_look_at_again() -> None:
+    features, given, true = noisy_blobs(4)
+    wrong = np.flatnonzero(given != true)
+    audited: dict[int, object] = {int(row): int(true[row]) for row in wrong}
+    statement = audit(NoisyDataset.from_arrays(given, features), audited=audited, random_state=0).statement
+    assert statement.n_corrected == len(wrong)
+    assert f"corrected {len(wrong)} of them" in statement.headline
+    without = replace(statement, n_corrected=0)
+    assert statement.n_at_most == max(0, without.n_at_most - len(wrong))
 
 
 def test_labels_of_unknown_classes_and_rows_are_refused() -> None:

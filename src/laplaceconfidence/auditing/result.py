@@ -22,7 +22,7 @@ from laplaceconfidence.auditing.summary import (
     summarize_classes,
     summarize_pairs,
 )
-from laplaceconfidence.auditing.table import FlagRule
+from laplaceconfidence.auditing.table import LABEL_IN_DATA, FlagRule
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.labels import MISSING
@@ -133,6 +133,10 @@ class AuditResult:
         n_labeled = int((self.dataset.labels != MISSING).sum())
         flagged = self.table["label_score"][self.table["is_label_issue"]]
         has_none = rule.target_precision is not None and not len(flagged)
+        n_corrected = 0
+        if LABEL_IN_DATA in self.table:
+            both = self.table[[LABEL_IN_DATA, "given_label"]].dropna()
+            n_corrected = int((both[LABEL_IN_DATA] != both["given_label"]).sum())
         return AuditStatement(
             n_labeled=n_labeled,
             n_missing=len(self.dataset) - n_labeled,
@@ -146,6 +150,7 @@ class AuditResult:
             else None,
             unit="label" if self.annotation is None else MAJORITY_LABEL,
             reachable_precision=reachable_precision(self.estimator) if has_none else None,
+            n_corrected=n_corrected,
         )
 
     @cached_property

@@ -54,6 +54,8 @@ class AuditStatement:
         The largest target precision for which any label would have been flagged, where none was.
     unit : str, default="label"
         What the given label of a sample is called.
+    n_corrected : int, default=0
+        Wrong labels that verified ones have replaced; estimate and bracket count them.
     """
 
     n_labeled: int
@@ -66,6 +68,7 @@ class AuditStatement:
     expected_precision: float | None = None
     reachable_precision: float | None = None
     unit: str = "label"
+    n_corrected: int = 0
 
     @property
     def is_unidentified(self) -> bool:
@@ -81,11 +84,11 @@ class AuditStatement:
 
     @property
     def n_at_most(self) -> int:
-        """int: wrong labels at the upper end of the bracket; without one, those expected or flagged."""
+        """int: wrong labels left, at the upper end of the bracket; without one, as expected or flagged."""
         if self.bracket is None and self.noise_rate is None:
             return self.n_flagged
         highest = self.noise_rate or 0.0 if self.bracket is None else self.bracket[1]
-        return min(self.n_labeled, ceil(highest * self.n_labeled - 1e-9))
+        return max(0, min(self.n_labeled, ceil(highest * self.n_labeled - 1e-9)) - self.n_corrected)
 
     @property
     def n_listed(self) -> int:
@@ -118,6 +121,8 @@ class AuditStatement:
             sentence = (
                 f"About {self.n_expected:,.0f} of {labels} ({self._shares()}) {verb} expected to be wrong."
             )
+        if self.n_corrected:
+            sentence += f" Verified labels corrected {self.n_corrected:,} of them{self._left()}."
         if self.n_missing:
             sentence += f" {counted(self.n_missing, 'sample')} without a label got a suggestion."
         return sentence
@@ -134,7 +139,8 @@ class AuditStatement:
             )
         if self.n_expected is None:
             return "not estimated by this estimator"
-        return f"about {self.n_expected:,.0f} of {self.n_labeled:,} ({self._shares()})"
+        corrected = f", {self.n_corrected:,} of them corrected" if self.n_corrected else ""
+        return f"about {self.n_expected:,.0f} of {self.n_labeled:,} ({self._shares()}){corrected}"
 
     @property
     def flagged(self) -> str:
@@ -232,6 +238,11 @@ class AuditStatement:
         estimate = self.expected.replace(" (", " labels (", 1)
         verb = "may be" if self.is_unidentified else "expected to be"
         return f"{estimate} {verb} wrong, {self.n_flagged:,} flagged"
+
+    def _left(self) -> str:
+        if self.n_expected is None:
+            return ""
+        return f"; about {max(0.0, self.n_expected - self.n_corrected):,.0f} are left"
 
     def _shares(self) -> str:
         assert self.noise_rate is not None

@@ -115,6 +115,8 @@ class AuditRecord:
         Share of the flagged labels that is expected to be wrong, where the scores are probabilities.
     reachable_precision : float, optional
         The largest target precision that flags any label, where the requested one flagged none.
+    n_corrected : int
+        Wrong labels that verified ones have replaced.
     n_outliers, n_near_duplicates, n_conflicting_duplicates : int, optional
         None where there were no features.
     n_leaked : int, optional
@@ -170,6 +172,7 @@ class AuditRecord:
     noise_is_identified: bool | None = None
     expected_precision: float | None = None
     reachable_precision: float | None = None
+    n_corrected: int = 0
     n_outliers: int | None = None
     n_near_duplicates: int | None = None
     n_conflicting_duplicates: int | None = None
@@ -222,6 +225,7 @@ class AuditRecord:
             expected_precision=self.expected_precision,
             reachable_precision=self.reachable_precision,
             unit="label" if self.annotation is None else MAJORITY_LABEL,
+            n_corrected=self.n_corrected,
         )
 
     @property
@@ -457,6 +461,7 @@ def record_of(result: AuditResult, *, source: dict[str, Any], warnings: tuple[st
         noise_is_identified=statement.identified,
         expected_precision=statement.expected_precision,
         reachable_precision=statement.reachable_precision,
+        n_corrected=statement.n_corrected,
         search=diagnostics.search,
         n_neighbors=diagnostics.n_neighbors,
         recall=plain(diagnostics.recall),
