@@ -31,6 +31,7 @@ from laplaceconfidence.confidence.noise_aware import (
     noise_selection,
     round_selection,
 )
+from laplaceconfidence.confidence.noise_aware.propagation import Propagator
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.evaluation.metrics import score_confidence
@@ -90,11 +91,12 @@ def without_evidence(number: int, name: str) -> Variant:
     """One kind of evidence is constant, so that its weight does not matter."""
 
     def silenced(compute: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(*arguments: Any) -> Any:
-            found = compute(*arguments)
+        def wrapped(*arguments: Any, **options: Any) -> Any:
+            found = compute(*arguments, **options)
             evidence = found[0] if isinstance(found, tuple) else found
             evidence.parts[number][...] = 0
-            evidence.per_fold[number][...] = 0
+            if evidence.per_fold:  # not in the last round
+                evidence.per_fold[number][...] = 0
             return found
 
         return wrapped
@@ -138,6 +140,14 @@ def without_anchors() -> Variant:
     )
 
 
+def propagated_by(alpha: float) -> Variant:
+    """The setting is a default argument, which is not read again."""
+    return Variant(
+        f"propagation.alpha = {alpha}",
+        lambda: patch.object(Propagator.__call__, "__defaults__", (alpha,)),
+    )
+
+
 def variants() -> list[Variant]:
     listed = [
         Variant(AS_IT_IS, ExitStack),
@@ -167,8 +177,8 @@ def variants() -> list[Variant]:
         moved("local_noise.surest", (0.1, 0.5)),
         moved("posterior.most_shrinkage", 1e-9),
         moved("posterior.rare_share", 0.0),
-        moved("propagation.alpha", 0.25),
-        moved("propagation.alpha", 0.75),
+        propagated_by(0.25),
+        propagated_by(0.75),
         moved("propagation.votes_alpha", 0.8),
         moved("propagation.votes_alpha", 0.95),
         moved("views.closest", 5),
