@@ -195,7 +195,6 @@ def variants() -> list[Variant]:
         "noise_model.weight_spread",
         "noise_model.rate_prior",
         "noise_model.first_weight_sum",
-        "noise_model.first_rate",
         "selection.full_count",
         "selection.sparse_count",
         "selection.shrunk_share",
