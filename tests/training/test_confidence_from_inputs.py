@@ -13,7 +13,7 @@ from laplaceconfidence.confidence.laplace import LaplaceConfidence
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.encoders.patches import PatchEncoder
 from laplaceconfidence.encoders.samples import RawSamples
-from laplaceconfidence.exceptions import Interrupted, InvalidInputError
+from laplaceconfidence.exceptions import Interrupted, InvalidInputError, LaplaceConfidenceWarning
 from laplaceconfidence.training.augment.weak import WeakAugment
 from laplaceconfidence.training.methods.confidences import EstimatedLabels
 from laplaceconfidence.training.samples import reduced
@@ -181,7 +181,8 @@ def test_labels_are_learned_as_given_where_noise_is_not_identified() -> None:
     labels = np.array([0, 1, -1])
     distributions = np.array([[0.6, 0.4], [0.3, 0.7], [0.2, 0.8]], dtype=np.float32)
     found = EstimatedLabels(np.array([0.6, 0.7, 0.0], dtype=np.float32), distributions, is_identified=False)
-    learned = found.to_train_on(labels)
+    with pytest.warns(LaplaceConfidenceWarning, match="trained on the given labels"):
+        learned = found.to_train_on(labels)
     np.testing.assert_array_equal(learned.confidence, [1, 1, 0])
     np.testing.assert_allclose(learned.distributions, [[1, 0], [0, 1], [0.2, 0.8]])
     identified = replace(found, is_identified=True)

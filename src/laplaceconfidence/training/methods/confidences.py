@@ -18,12 +18,16 @@ from laplaceconfidence.confidence.protocol import ConfidenceEstimator
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.encoders.patches import PatchEncoder
 from laplaceconfidence.encoders.samples import RawSamples
-from laplaceconfidence.exceptions import TrainingStopped
+from laplaceconfidence.exceptions import LaplaceConfidenceWarning, TrainingStopped
 from laplaceconfidence.training.augment.pixels import as_bytes
 from laplaceconfidence.training.methods.interface import Evidence, NetworkEvidence, State
 from laplaceconfidence.validation import check_finite
 
 AVERAGED_EPOCHS = 5
+NOT_IDENTIFIED = (
+    "Wrong labels cannot be distinguished from overlapping classes: the networks are trained on the given "
+    "labels until they can."
+)
 
 
 def estimate_confidence(
@@ -117,6 +121,7 @@ class EstimatedLabels:
         """
         if self.is_identified:
             return self
+        warnings.warn(NOT_IDENTIFIED, LaplaceConfidenceWarning, stacklevel=2)
         labeled = labels != MISSING
         given = np.eye(self.distributions.shape[1], dtype=np.float32)[labels]
         distributions = np.where(labeled[:, None], given, self.distributions)
@@ -150,7 +155,9 @@ def estimate_labels(
     features: Any = inputs
     if network is not None:
         features = {"inputs": inputs, "network": _checked_features(evidence.networks[network], network)}
-    fitted = _fitted(estimator, features, evidence.labels, evidence)
+    with warnings.catch_warnings():  # these warnings advise on audits
+        warnings.simplefilter("ignore", LaplaceConfidenceWarning)
+        fitted = _fitted(estimator, features, evidence.labels, evidence)
     distributions = np.zeros((len(inputs), evidence.problem.n_classes), np.float32)
     distributions[:, fitted.classes_] = fitted.label_distributions_
     return EstimatedLabels(
