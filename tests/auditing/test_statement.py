@@ -49,7 +49,7 @@ def unidentified() -> AuditResult:
         (
             {**KNOWN, "n_flagged": 19, "n_corrected": 1_400},
             "About 1,500 of 10,000 labels (15%; between 9.0% and 17%) are expected to be wrong. "
-            "Verified labels corrected 1,400 of them; about 100 are left.",
+            "1,400 labels were corrected; about 100 wrong ones are left.",
         ),
         (
             {**UNKNOWN, "n_flagged": 0},

@@ -62,7 +62,7 @@ def test_labels_that_were_corrected_are_not_to_look_at_again() -> None:
     audited: dict[int, object] = {int(row): int(true[row]) for row in wrong}
     statement = audit(NoisyDataset.from_arrays(given, features), audited=audited, random_state=0).statement
     assert statement.n_corrected == len(wrong)
-    assert f"corrected {len(wrong)} of them" in statement.headline
+    assert f"{len(wrong)} labels were corrected" in statement.headline
     without = replace(statement, n_corrected=0)
     assert statement.n_at_most == max(0, without.n_at_most - len(wrong))
 

@@ -122,7 +122,8 @@ class AuditStatement:
                 f"About {self.n_expected:,.0f} of {labels} ({self._shares()}) {verb} expected to be wrong."
             )
         if self.n_corrected:
-            sentence += f" Verified labels corrected {self.n_corrected:,} of them{self._left()}."
+            verb = "was" if self.n_corrected == 1 else "were"
+            sentence += f" {counted(self.n_corrected, 'label')} {verb} corrected{self._left()}."
         if self.n_missing:
             sentence += f" {counted(self.n_missing, 'sample')} without a label got a suggestion."
         return sentence
@@ -139,7 +140,7 @@ class AuditStatement:
             )
         if self.n_expected is None:
             return "not estimated by this estimator"
-        corrected = f", {self.n_corrected:,} of them corrected" if self.n_corrected else ""
+        corrected = f"; {self.n_corrected:,} were corrected" if self.n_corrected else ""
         return f"about {self.n_expected:,.0f} of {self.n_labeled:,} ({self._shares()}){corrected}"
 
     @property
@@ -242,7 +243,7 @@ class AuditStatement:
     def _left(self) -> str:
         if self.n_expected is None:
             return ""
-        return f"; about {max(0.0, self.n_expected - self.n_corrected):,.0f} are left"
+        return f"; about {max(0.0, self.n_expected - self.n_corrected):,.0f} wrong ones are left"
 
     def _shares(self) -> str:
         assert self.noise_rate is not None
