@@ -37,13 +37,8 @@ def test_a_loss_is_clear_beyond_two_standard_errors() -> None:
     assert not clearly_worse(better + 0.3 + noise, better)
 
 
-def test_a_tie_is_not_clearly_worse_and_a_large_loss_is_whatever_its_error() -> None:
-    better = np.zeros(9)
-    assert not clearly_worse(better, better)
-    scattered = np.array([-0.5, 0.5, -0.5, 0.5, -0.5, 0.5, -0.5, 0.5, -0.09])
-    assert not clearly_worse(scattered, better)
-    assert clearly_worse(scattered, better, most=0.005)
-    assert not clearly_worse(scattered, better, most=0.02)
+def test_a_tie_is_not_clearly_worse() -> None:
+    assert not clearly_worse(np.zeros(9), np.zeros(9))
 
 
 @pytest.mark.parametrize("n_folds", [3, 5])

@@ -18,27 +18,21 @@ from laplaceconfidence.data.labels import MISSING
 STANDARD_ERRORS = 2.0  # the usual rule of thumb; not tuned
 
 
-def clearly_worse(
-    worse: FloatArray, better: FloatArray, *, most: float = np.inf, standard_errors: float = STANDARD_ERRORS
-) -> bool:
+def clearly_worse(worse: FloatArray, better: FloatArray) -> bool:
     """Whether one estimate makes the same held-out labels clearly less likely than another.
 
     Parameters
     ----------
     worse, better : ndarray of shape (n,)
         Log-likelihood of every held-out label under each of the two estimates.
-    most : float, default=inf
-        Mean loss per label, in nats, above which an estimate is clearly worse whatever the standard error.
-    standard_errors : float, default=2.0
-        Standard errors of the mean difference that a clear loss exceeds.
 
     Returns
     -------
     bool
-        True if the mean loss exceeds the smaller of the two limits; a tie is not clearly worse.
+        True if the mean loss exceeds two standard errors; a tie is not clearly worse.
     """
     loss = better - worse
-    return bool(loss.mean() > min(standard_errors * loss.std() / np.sqrt(len(loss)), most))
+    return bool(loss.mean() > STANDARD_ERRORS * loss.std() / np.sqrt(len(loss)))
 
 
 def stratified_folds(codes: IntArray, n_folds: int, rng: np.random.Generator) -> IntArray:

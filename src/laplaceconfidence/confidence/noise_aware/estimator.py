@@ -58,11 +58,10 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
     on its own label. One likelihood of the given labels weights the evidence, calibrates it and fits the
     noise T[z, y] = p(given y | true z). In further rounds of self-training, the posteriors replace the given
     labels that are learned and propagated; every label stays held out from the evidence about its own sample.
-    The latest round is used under which held-out given labels are not clearly less likely than under the best
-    round (by two standard errors, or 0.005 nats per label if that is less). Several views of the samples,
-    such as two encoders or images and texts, have probes and graphs of their own, and probes over all views
-    side by side, which the likelihood weights like all others. The documentation page "The noise-aware
-    estimator" has the formulas.
+    The round is used under which held-out given labels are most likely. Several views of the samples, such as
+    two encoders or images and texts, have probes and graphs of their own, and probes over all views side by
+    side, which the likelihood weights like all others. The documentation page "The noise-aware estimator" has
+    the formulas.
 
     Parameters
     ----------

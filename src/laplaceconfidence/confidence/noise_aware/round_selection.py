@@ -1,9 +1,7 @@
 """Selection of the round, and of ``pred_probs`` as further evidence.
 
-The latest round is selected under which held-out given labels are not clearly less likely than under the best
-round: round 1 also learns noise that the features predict, later rounds learn less of it, and the likelihood
-of given labels does not favor them for that. ``pred_probs`` are used if they make held-out labels more
-likely.
+The round is selected under which held-out given labels are most likely. ``pred_probs`` are used if they make
+them more likely still.
 """
 
 from __future__ import annotations
@@ -195,7 +193,7 @@ def select_pool(
                 one, tried = choose(found.parts)
                 chosen.append(one)
                 history.append(_summary(f"round {index + 1}", one, tried))
-        number = latest_supported(chosen)
+        number = int(np.argmax([one.score for one in chosen]))
         alternatives = [(one.pool, found.parts) for one, found in zip(chosen, rounds, strict=True)]
         best, evidence = chosen[number], rounds[number].parts
     feature_pool, feature_round = (None, 0) if best is None else (best.pool, number + 1)
@@ -229,28 +227,6 @@ def select_pool(
         feature_round,
         uses_pred_probs,
     )
-
-
-def latest_supported(chosen: list[PoolCandidate]) -> int:
-    """Find the latest round that is not clearly less likely than the best one.
-
-    Parameters
-    ----------
-    chosen : list of PoolCandidate
-        The selected pool of every round.
-
-    Returns
-    -------
-    int
-        Index of the round.
-    """
-    best = max(chosen, key=lambda one: one.score)
-    supported = [
-        number
-        for number, one in enumerate(chosen)
-        if not clearly_worse(one.held_out, best.held_out, most=SELECTION.most_loss)
-    ]
-    return supported[-1]
 
 
 def _fixed(

@@ -168,8 +168,6 @@ class SelectionSettings:
     """Number of labels below which none are held out and fixed weights are used. Not tuned."""
     assumed_noise: float = 0.1
     """Noise rate that is assumed with fixed weights. Not tuned."""
-    most_loss: float = 0.005
-    """Largest loss of the selected round against the best, nats per label. Decision 4, two rules compared."""
     probability_floor: float = 0.1
     """Share, spread over all classes, that is added to ``pred_probs`` before the logarithm. Not tuned."""
     less_noise: float = 0.04
