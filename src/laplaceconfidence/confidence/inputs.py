@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
@@ -85,6 +86,8 @@ def check_given_labels(
 ) -> EncodedLabels:
     """Encode the given labels; at least one of them must not be missing.
 
+    Warns if -1 is a class although it may mean a missing label.
+
     Parameters
     ----------
     y : array-like of shape (n_samples,)
@@ -108,6 +111,7 @@ def check_given_labels(
         raise InvalidInputError(
             f"'y' must hold at least one label that is not missing. Got {n_samples} labels, all missing."
         )
+    warn_about_minus_one(given.class_values, missing_label)
     return given
 
 
@@ -148,13 +152,26 @@ def check_contrasting_labels(y: Any, missing_label: object) -> EncodedLabels:
             LaplaceConfidenceWarning,
             stacklevel=4,
         )
-    if missing_label is None and n_classes > 2 and labels.class_values[0] == -1:
+    warn_about_minus_one(labels.class_values, missing_label)
+    return labels
+
+
+def warn_about_minus_one(class_values: NDArray[Any], missing_label: object) -> None:
+    """Warn if -1 is one of three or more classes although it may mean a missing label.
+
+    Parameters
+    ----------
+    class_values : ndarray of shape (C,)
+        The classes, sorted.
+    missing_label : object
+        A value that means "no label"; ``None`` if there is none.
+    """
+    if missing_label is None and len(class_values) > 2 and class_values[0] == -1:
         warnings.warn(
             "The label -1 is taken as a class. Pass missing_label=-1 if it means that there is no label.",
             LaplaceConfidenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
-    return labels
 
 
 def check_memory(

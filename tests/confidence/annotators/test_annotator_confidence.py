@@ -217,3 +217,11 @@ def test_other_lengths_and_unknown_names_get_a_clear_error(fitted, digits, table
         AnnotatorLabels.from_table([2], ["a"], ["x"], sample_ids=[1])
     with pytest.raises(InvalidInputError, match="sample_weight"):
         AnnotatorConfidence().fit(digits[0], table, sample_weight=np.ones(N))
+
+
+def test_gaps_written_as_minus_one_are_asked_about(digits, table):
+    gaps = np.where(table == None, -1, table).astype(np.int64)  # noqa: E711  (elementwise)
+    with pytest.warns(LaplaceConfidenceWarning, match="Pass missing_label=-1"):
+        assert -1 in AnnotatorConfidence().fit(None, gaps).classes_
+    stated = AnnotatorConfidence(missing_label=-1).fit(None, gaps)
+    assert_array_equal(stated.transduction_, AnnotatorConfidence().fit(None, table).transduction_)

@@ -293,3 +293,12 @@ def test_much_noise_is_found_with_more_classes_than_columns() -> None:
     of_given = model.label_distributions_[np.arange(2400), given]
     np.testing.assert_allclose(of_given, model.confidence_, atol=1e-5)
     assert model.expected_errors_.sum() == pytest.approx((1 - model.confidence_).sum(), rel=1e-3)
+
+
+def test_a_class_of_minus_one_is_asked_about() -> None:
+    given = np.where(np.arange(300) < 30, -1, Y[:300])
+    with pytest.warns(LaplaceConfidenceWarning, match="Pass missing_label=-1"):
+        NoiseAwareConfidence(n_jobs=1).fit(X[:300], given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LaplaceConfidenceWarning)
+        NoiseAwareConfidence(n_jobs=1).fit(X[:300], np.where(Y[:300] > 4, 1, -1))

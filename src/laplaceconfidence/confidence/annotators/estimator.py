@@ -14,7 +14,7 @@ from laplaceconfidence.confidence.annotators.labels import CodedLabels
 from laplaceconfidence.confidence.annotators.model import support_of_labels
 from laplaceconfidence.confidence.annotators.tables import annotator_table, best_questions
 from laplaceconfidence.confidence.audited_labels import audited_column
-from laplaceconfidence.confidence.inputs import check_memory
+from laplaceconfidence.confidence.inputs import check_memory, warn_about_minus_one
 from laplaceconfidence.confidence.noise_aware.estimator import NoiseAwareConfidence, refuse_unsupported
 from laplaceconfidence.confidence.noise_aware.feature_sets import check_feature_sets
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
@@ -231,6 +231,7 @@ class AnnotatorConfidence(NoiseAwareConfidence):
         self.classes_ = distinct_labels(*sources, missing_label=self.missing_label)
         if len(self.classes_) < 2:
             raise must_be("y", "labels of at least two classes", f"1 class: {self.classes_.tolist()}")
+        warn_about_minus_one(self.classes_, self.missing_label)
 
         def codes(values: Any, parameter: str) -> IntArray:
             return encode_labels(

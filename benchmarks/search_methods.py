@@ -1,0 +1,122 @@
+"""CPU time of the neighbor search by this package, HNSW and NN-descent (both of faiss), at equal recall.
+
+    python benchmarks/search_methods.py [--kinds images mixture] [--sizes 50000 200000] [--folder SCRATCH]
+
+128 features, 20 neighbors without the sample itself, one thread. HNSW (16 links, construction 40) is searched
+with 32, 64, ... candidates, NN-descent builds graphs of 32, 64, ... neighbors, until the recall on 500
+samples is 0.95 or the last setting was tried; the time is that of the last setting alone, as if it had been
+known. Ours includes finding its setting.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import faiss
+import numpy as np
+from sklearn.preprocessing import normalize
+
+from laplaceconfidence.graph.neighbors import find_neighbors
+from laplaceconfidence.threads import limited_threads
+from large_features import prepared
+from measuring import save, timed
+
+K, WIDTH, TARGET, N_CHECKED, POOL = 20, 128, 0.95, 500, 1_000_000
+LEAST_ROUNDS = 10
+
+Found = tuple[dict[str, Any], float, np.ndarray]  # setting, CPU seconds, neighbors of the checked samples
+
+
+def ours(points: np.ndarray, checked: np.ndarray) -> Iterator[Found]:
+    seconds, found = timed(
+        lambda: find_neighbors(points, K, target_recall=TARGET, n_jobs=1, random_state=0), clock=process_time
+    )
+    yield {}, seconds, found.indices[checked]
+
+
+def hnsw(points: np.ndarray, checked: np.ndarray) -> Iterator[Found]:
+    index = faiss.IndexHNSWFlat(WIDTH, 16, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction = 40
+    building, _ = timed(lambda: index.add(points), clock=process_time)
+    for candidates in (32, 64, 128, 256, 512):
+        index.hnsw.efSearch = candidates
+        # Queries of a part are enough to know the time of all: every query walks the same links.
+        some = points[:: max(1, len(points) // 20_000)]
+        seconds, _ = timed(lambda some=some: index.search(some, K + 1), clock=process_time)
+        found = without_itself(index.search(points[checked], K + 1)[1], checked)
+        yield {"candidates": candidates}, building + seconds * len(points) / len(some), found
+
+
+def nn_descent(points: np.ndarray, checked: np.ndarray) -> Iterator[Found]:
+    for neighbors in (32, 64, 96):
+        index = faiss.IndexNNDescentFlat(WIDTH, neighbors, faiss.METRIC_L2)  # unit rows: the same order
+        index.nndescent.iter = LEAST_ROUNDS
+        index.nndescent.L = neighbors + 50
+        seconds, _ = timed(lambda index=index: index.add(points), clock=process_time)
+        graph = faiss.vector_to_array(index.nndescent.final_graph).reshape(len(points), neighbors)
+        found = graph[checked]
+        similarity = np.einsum("nkd,nd->nk", points[found], points[checked])
+        best = np.argsort(-similarity, axis=1)[:, :K]
+        yield {"neighbors": neighbors}, seconds, np.take_along_axis(found, best, axis=1)
+
+
+METHODS: dict[str, Callable[[np.ndarray, np.ndarray], Iterator[Found]]] = {
+    "ours": ours,
+    "HNSW": hnsw,
+    "NN-descent": nn_descent,
+}
+
+
+def without_itself(found: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The first K of K + 1 neighbors that are not the sample."""
+    return np.array(
+        [[other for other in some if other != row][:K] for some, row in zip(found, rows, strict=True)]
+    )
+
+
+def recall(found: np.ndarray, exact: np.ndarray) -> float:
+    shared = [
+        len(set(some) & set(all_of)) for some, all_of in zip(found.tolist(), exact.tolist(), strict=True)
+    ]
+    return float(np.sum(shared)) / exact.size
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--kinds", nargs="+", default=["images", "mixture"])
+    parser.add_argument("--sizes", nargs="+", type=int, default=[50_000, 200_000])
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument(
+        "--folder", type=Path, default=Path(tempfile.gettempdir()) / "laplaceconfidence-scale"
+    )
+    parser.add_argument("--pool", type=int, default=POOL, help="samples that are prepared per kind")
+    options = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    for kind in options.kinds:
+        features = np.load(prepared(kind, options.folder, options.pool, WIDTH)[0], mmap_mode="r")
+        for n in options.sizes:
+            points = normalize(np.asarray(features[:n]))
+            checked = np.sort(np.random.default_rng(0).choice(n, N_CHECKED, replace=False))
+            exact = without_itself(
+                faiss.knn(points[checked], points, K + 1, faiss.METRIC_INNER_PRODUCT)[1], checked
+            )
+            for method in options.methods:
+                with limited_threads(1):
+                    for setting, seconds, found in METHODS[method](points, checked):
+                        row = {"kind": kind, "n": n, "method": method, "setting": setting}
+                        row |= {"cpu_seconds": seconds, "recall": recall(found, exact)}
+                        if row["recall"] >= TARGET:
+                            break
+                rows.append(row)
+                print("  ".join(f"{name} {value}" for name, value in row.items()), file=sys.stderr)
+                save("search_methods", {"settings": {"k": K, "features": WIDTH, "threads": 1}, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()
