@@ -1,0 +1,202 @@
+"""Write docs/small-tables.md from the small benches that were measured.
+
+    python benchmarks/small_tables.py [FOLDER ...]
+
+Folders of finished or unfinished benches (``laplaceconfidence bench small-table --out FOLDER``) are first
+copied to ``benchmarks/results/benches``: what was measured on what and the scores of every cell, but not the
+runs. A bench that finds these two files in its folder goes on from there. Remarks are in
+``small_tables.toml``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import shutil
+import tomllib
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from laplaceconfidence.files import replacing
+from markdown import table, wrapped
+from measuring import RESULTS
+
+STORED = RESULTS / "benches"
+PAGE = Path(__file__).parents[1] / "docs" / "small-tables.md"
+TEXTS = Path(__file__).with_suffix(".toml")
+FILES = ("bench.json", "results.jsonl")
+METRICS = {
+    "last_rounds_accuracy": "Test accuracy, mean of the last ten rounds",
+    "chosen_round_accuracy": "Test accuracy of the round chosen by held-out given labels",
+}
+OURS = ("laplace, noise-aware", "laplace")
+PLAIN = "cross_entropy"
+HEAD = """# Small tables
+
+The paper's comparison at a size that two cores finish: every method under its published settings, with as
+many passes over the data for each. Written by `benchmarks/small_tables.py` from the benches in
+`benchmarks/results/benches`; the command that makes a bench stands above its tables. Means in % over the
+seeds, with the standard deviation; the best of a column is bold. "laplace" is the paper's method with the
+settings that it was published with for that noise, "laplace, noise-aware" that of the preset, with the
+noise-aware estimator. The test set chooses nothing.
+"""
+
+Column = tuple[str, str]  # data and noise
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The scores of a bench: contender and column to those of every seed."""
+
+    name: str
+    title: str
+    n_test: int
+    expected: list[tuple[str, Column, int]]
+    cells: dict[tuple[str, Column], list[dict[str, float]]]
+    machines: list[str]
+
+    @property
+    def contenders(self) -> list[str]:
+        return list(dict.fromkeys(contender for contender, _, _ in self.expected))
+
+    @property
+    def columns(self) -> list[Column]:
+        return list(dict.fromkeys(column for _, column, _ in self.expected))
+
+    @property
+    def n_measured(self) -> int:
+        return sum(map(len, self.cells.values()))
+
+    def values(self, contender: str, column: Column, metric: str) -> list[float]:
+        return [100 * scores[metric] for scores in self.cells.get((contender, column), ())]
+
+    def standard_error(self, values: list[float]) -> float:
+        """That of the mean over the seeds; of one seed, that of a share of the test samples."""
+        if len(values) > 1:
+            return stdev(values) / math.sqrt(len(values))
+        return math.sqrt(values[0] * (100 - values[0]) / self.n_test)
+
+
+def read(folder: Path) -> Bench:
+    description = json.loads((folder / "bench.json").read_text(encoding="utf-8"))
+    cells: dict[tuple[str, Column], list[dict[str, float]]] = defaultdict(list)
+    machines = set()
+    for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if "scores" in row:
+            cells[row["contender"], (row["data"], row["noise"])].append(row["scores"])
+            machines.add(row["machine"])
+    expected = [
+        (contender["name"], (data, noise), seed)
+        for contender in description["contenders"]
+        for data, facts in description["data"].items()
+        for noise in facts["noises"]
+        if f"{data}, {noise}" in contender["settings"]
+        for seed in description["seeds"]
+    ]
+    tests = next(iter(description["data"].values()))["tests"]
+    n_test = int(next(iter(tests.values())).split(" ")[0].replace(",", ""))
+    return Bench(folder.name, description["title"], n_test, expected, dict(cells), sorted(machines))
+
+
+def noise_name(noise: str) -> str:
+    kind, _, rate = noise.partition(":")
+    return f"{kind} {float(rate):.0%}" if rate else kind
+
+
+def scores_table(bench: Bench, metric: str) -> str:
+    several = len({data for data, _ in bench.columns}) > 1
+    names = [
+        f"{data}, {noise_name(noise)}" if several else noise_name(noise) for data, noise in bench.columns
+    ]
+    best = {}
+    for column in bench.columns:
+        means = [mean(v) for c in bench.contenders if (v := bench.values(c, column, metric))]
+        best[column] = max(means, default=math.nan)
+    rows = []
+    for contender in bench.contenders:
+        row = [contender]
+        for column in bench.columns:
+            values = bench.values(contender, column, metric)
+            if not values:
+                row.append("")
+                continue
+            shown = f"{mean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
+            row.append(f"**{shown}**" if mean(values) == best[column] else shown)
+        rows.append(row)
+    return table(["", *names], rows)
+
+
+def verdicts(bench: Bench, metric: str) -> list[str]:
+    """In which columns LaplaceConfidence is first or within one standard error, and where it is not."""
+    lines, near, n_compared, below = [], 0, 0, []
+    for column in bench.columns:
+        values = {c: v for c in bench.contenders if (v := bench.values(c, column, metric))}
+        ours = {c: mean(values[c]) for c in OURS if c in values}
+        others = {c: mean(v) for c, v in values.items() if c not in OURS}
+        if not ours or not others:
+            continue
+        n_compared += 1
+        own, first = max(ours, key=ours.get), max(others, key=others.get)
+        name = f"{column[0]}, {noise_name(column[1])}"
+        if ours[own] >= others[first] - bench.standard_error(values[first]):
+            near += 1
+        else:
+            lines.append(f"{name}: {first} {others[first]:.1f}, {own} {ours[own]:.1f}")
+        if PLAIN in others and ours[own] < others[PLAIN]:
+            below.append(f"{name} ({others[PLAIN]:.1f} against {ours[own]:.1f})")
+    if not n_compared:
+        return []
+    said = [
+        f"{METRICS[metric]}: first or within one standard error of the first in {near} of {n_compared} "
+        "columns."
+    ]
+    if lines:
+        said.append("Behind: " + "; ".join(lines) + ".")
+    said.append("Below cross-entropy: " + ("; ".join(below) if below else "nowhere") + ".")
+    return said
+
+
+def section(bench: Bench, text: dict[str, Any]) -> str:
+    missing = len(bench.expected) - bench.n_measured
+    state = f"{bench.n_measured} cells" + (f"; {missing} were not measured yet" if missing else "")
+    parts = [
+        f"## {bench.title}",
+        f"`laplaceconfidence bench {bench.name}`: {state}; {', '.join(bench.machines)}.",
+    ]
+    metrics = [metric for metric in METRICS if any(metric in s[0] for s in bench.cells.values())]
+    for metric in metrics:
+        parts += [f"### {METRICS[metric]}", scores_table(bench, metric).rstrip()]
+    if not missing:
+        parts += [
+            " ".join(verdicts(bench, metric)) for metric in metrics if text.get("compares_methods", True)
+        ]
+    parts += [paragraph.strip() for paragraph in text.get("remarks", [])]
+    return "\n\n".join(part for part in parts if part)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folders", nargs="*", type=Path, help="folders of benches whose results are new")
+    options = parser.parse_args()
+    for folder in options.folders:
+        kept = STORED / folder.name
+        kept.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            shutil.copyfile(folder / name, kept / name)
+    texts = tomllib.loads(TEXTS.read_text(encoding="utf-8"))
+    sections = [
+        section(read(STORED / name), text) for name, text in texts.items() if (STORED / name).exists()
+    ]
+    with replacing(PAGE) as temporary:
+        temporary.write_text(wrapped("\n".join([HEAD, "\n\n".join(sections)])) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
