@@ -56,7 +56,7 @@ class Disagreement:
         return min(self.surest, self.overall)
 
     def overrules(self, noise_rate: float) -> bool:
-        """Return whether the disagreement is even and clearly larger than another noise rate.
+        """Return whether the disagreement is even, and a noise matrix finds too small a part of it.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Disagreement:
         -------
         bool
         """
-        return self.is_even and noise_rate < self.noise_rate - self.standard_error - LOCAL.less_noise
+        return self.is_even and noise_rate < LOCAL.believed_share * (self.noise_rate - self.standard_error)
 
 
 def measure_disagreement(chances: FloatArray, codes: IntArray) -> Disagreement:

@@ -230,8 +230,8 @@ class LocalNoiseSettings:
     """Largest ratio of the disagreement of the last part to the smallest one. Decision 10."""
     most_noise: float = 0.5
     """Disagreement from which the majority may be wrong labels. Decision 10; not tuned."""
-    less_noise: float = 0.02
-    """Difference to a smaller noise rate of a matrix, besides a standard error. Not tuned."""
+    believed_share: float = 0.75
+    """A matrix that finds this part of the disagreement is not overruled by it. Decision 37."""
     lost_share: float = 0.5
     """Part of the disagreement that labels of classes which are not predicted may be. Decision 10."""
     share_count: float = 0.5
