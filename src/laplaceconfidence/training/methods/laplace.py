@@ -127,6 +127,9 @@ class Laplace(Method):
         Whether batch normalization learns its running statistics from weak views only. By default strong
         views count as well, as in the authors' code; with few rounds, features and predictions are then
         computed with statistics that fit neither kind of view.
+    weak_share : float, default=0
+        Share of all rounds, the last ones, that are trained on weak views, which are closer to what is
+        predicted, in place of strong ones.
     mixing : {"mixup", "cutmix"} or None, default=None
         Mixes strong views, and their targets, with others of the batch, as in the paper's comparison of
         augmentations.
@@ -166,6 +169,7 @@ class Laplace(Method):
     label_smoothing: float = 0.0
     averaged_teacher: bool = False
     weak_statistics: bool = False
+    weak_share: float = 0.0
     mixing: str | None = None
     confidence: str | ConfidenceEstimator = "laplace"
     confidence_from: str = "peer"
@@ -199,6 +203,7 @@ class Laplace(Method):
         check_real(self.label_smoothing, "label_smoothing", at_least=0, below=1)
         check_boolean(self.averaged_teacher, "averaged_teacher")
         check_boolean(self.weak_statistics, "weak_statistics")
+        check_real(self.weak_share, "weak_share", at_least=0, at_most=1)
         check_integer(self.n_networks, "n_networks", minimum=1, maximum=2)
         if self.mixing is not None:
             check_choice(self.mixing, "mixing", tuple(MIXING))
@@ -253,7 +258,9 @@ class Laplace(Method):
         step.show_targets(targets)
         if is_warm_up:
             return soft_cross_entropy(step.trained(step.batch.weak()), targets)
-        inputs, targets = self._mixed(step, step.batch.strong(), targets)
+        is_last_part = step.round >= (1 - self.weak_share) * step.problem.rounds
+        views = step.batch.weak() if is_last_part else step.batch.strong()
+        inputs, targets = self._mixed(step, views, targets)
         with step.trained.frozen_statistics() if self.weak_statistics else nullcontext():
             logits = step.trained(inputs)
         mean_prediction = step.mean_rows(logits.softmax(dim=1))
