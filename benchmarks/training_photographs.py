@@ -60,6 +60,7 @@ def with_the_papers_estimator(n_images: int, cell: Cell) -> dict[str, Any]:
         "confidence_from": "peer",
         "targets": "refurbished",
         "estimate_every": 1,
+        "weak_share": 0.0,
         "averaged_teacher": True,
     }
     return ours | {"method": change_method(ours["method"], own)}
