@@ -229,9 +229,8 @@ def calibrate_posterior(
 ) -> CalibratedNoise:
     """Calibrate the confidences of a posterior, in place.
 
-    If the noise was identified, the mean confidence of small classes is moved toward the overall mean;
-    otherwise only that of rare classes. Verified labels get the confidence 0 or 1, and if enough of them were
-    drawn at random, they calibrate the others.
+    The mean confidence of rare classes is moved toward the overall mean. Verified labels get the confidence 0
+    or 1, and if enough of them were drawn at random, they calibrate the others.
 
     Parameters
     ----------
@@ -263,20 +262,15 @@ def calibrate_posterior(
     identifiable = found.identifiable and not fallback
     codes = given[found.rows]
 
-    def shrunk(confidence: FloatArray) -> FloatArray:
-        limits = (POSTERIOR.least_shrinkage, POSTERIOR.most_shrinkage)
-        return shrunk_by_class(confidence, codes, n_classes, limits)
+    rare = is_rare(codes, n_classes, POSTERIOR.rare_share)[codes]
 
-    if identifiable:
-        found.replace_confidence(shrunk(found.confidence))
-        cautious = shrunk(cautious)
-    else:
-        # Moving the mean of a class toward the overall mean makes the order worse if no noise was found
-        # (decision 9). Without the exception for rare classes, for which there is little evidence, all their
-        # labels would come first.
-        rare = is_rare(codes, n_classes, POSTERIOR.rare_share)[codes]
-        found.replace_confidence(np.where(rare, shrunk(found.confidence), found.confidence))
-        cautious = found.confidence
+    def with_rare_classes_shrunk(confidence: FloatArray) -> FloatArray:
+        """Rare classes, for which there is little evidence: otherwise all their labels would come first."""
+        limits = (POSTERIOR.least_shrinkage, POSTERIOR.most_shrinkage)
+        return np.where(rare, shrunk_by_class(confidence, codes, n_classes, limits), confidence)
+
+    found.replace_confidence(with_rare_classes_shrunk(found.confidence))
+    cautious = with_rare_classes_shrunk(cautious) if identifiable else found.confidence
     calibration = None
     if verified is not None:
         known = verified[found.rows] != MISSING
