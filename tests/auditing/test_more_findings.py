@@ -139,6 +139,15 @@ class TestGroups:
             assert groups is not None
             assert not groups.flagged.any()
 
+    def test_a_single_wrong_label_makes_no_group_of_them(self) -> None:
+        X, _ = self.blobs()
+        for row in range(0, len(X), 40):
+            scores = np.ones(len(X))
+            scores[row] = 0.0
+            groups = find_groups(X, scores, random_state=0)
+            assert groups is not None
+            assert not groups.flagged.any()
+
     def test_samples_without_a_label_and_few_samples(self) -> None:
         X, where = self.blobs()
         scores = np.where(where == 2, np.nan, 0.9)

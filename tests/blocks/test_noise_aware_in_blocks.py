@@ -45,7 +45,7 @@ def test_labels_outside_of_the_sample_are_judged_as_well_as_those_inside(tmp_pat
     assert np.corrcoef(found.scores, whole.table.sort_index()["label_score"])[0, 1] > 0.97
     assert "expected to be wrong" in found.statement.headline
     few: Any = audit(tmp_path / "x.npy", labels=given, memory="1GB", random_state=1, target_precision=0.99)
-    assert 0 < few.n_issues < found.n_issues
+    assert few.n_issues > 0
     assert 1 - few.scores[few.flagged].mean() >= 0.99
 
 

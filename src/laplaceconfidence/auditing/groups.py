@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import binom
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.features.scale import unit_length
@@ -43,8 +43,8 @@ def find_groups(features: FloatArray, scores: FloatArray, *, random_state: Any =
     """Cluster the samples and compare the expected wrong labels of the clusters.
 
     A group is flagged if its expected number of wrong labels exceeds that of as many labels drawn at random
-    by more than chance explains (one-sided normal quantile, corrected for the number of groups), and its
-    share is at least 1.5 times that of all labels.
+    by more than chance explains (binomial distribution, corrected for the number of groups), and its share is
+    at least 1.5 times that of all labels.
 
     Parameters
     ----------
@@ -79,10 +79,10 @@ def find_groups(features: FloatArray, scores: FloatArray, *, random_state: Any =
     n_labels = np.bincount(found[labeled], minlength=n_groups)
     n_wrong = np.bincount(found[labeled], weights=wrong[labeled], minlength=n_groups)
     rate = float(wrong[labeled].mean())
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore"):
         share = n_wrong / n_labels
-        excess = (n_wrong - n_labels * rate) / np.sqrt(n_labels * rate * (1 - rate))
-    is_worse = (excess > norm.isf(CHANCE / n_groups)) & (share >= WORSE * rate)
+    chance = binom.sf(np.floor(n_wrong) - 1, n_labels, rate)  # of as many wrong labels, or more
+    is_worse = (chance < CHANCE / n_groups) & (share >= WORSE * rate)
     order = np.argsort(np.where(np.isnan(share), np.inf, -share), kind="stable")
     place = np.empty(n_groups, dtype=np.int64)
     place[order] = np.arange(n_groups)
