@@ -261,11 +261,10 @@ def calibrate_posterior(
     low, high = 0.0 if fallback else low, max(high, 1 - float(least_support.mean()))
     identifiable = found.identifiable and not fallback
     codes = given[found.rows]
-
     rare = is_rare(codes, n_classes, POSTERIOR.rare_share)[codes]
 
     def with_rare_classes_shrunk(confidence: FloatArray) -> FloatArray:
-        """Rare classes, for which there is little evidence: otherwise all their labels would come first."""
+        """There is little evidence for rare classes: otherwise all their labels would come first."""
         limits = (POSTERIOR.least_shrinkage, POSTERIOR.most_shrinkage)
         return np.where(rare, shrunk_by_class(confidence, codes, n_classes, limits), confidence)
 
