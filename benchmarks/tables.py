@@ -32,10 +32,10 @@ Written by `benchmarks/tables.py` from `benchmarks/results/*.json`; `make bench`
 package and its peers run in the same process on the same machine. The best of a column is bold; cells in
 which a peer is better stay.
 
-Not all of it is of one state of the code. Decision 37 changed the noise-aware estimator last; of its results only
-"banking 77" was measured after that. The noise-aware tables and 100 and 1,000 classes were measured in the course of
-it, before the means of small classes were left alone; annotators, views, texts, photographs, verified labels, mixed
-noise, cost and all training tables are older.
+Not all of it is of one state of the code. Decision 37 changed the noise-aware estimator last; of its results
+only "banking 77" was measured after that. The noise-aware tables and 100 and 1,000 classes were measured in
+the course of it, before the means of small classes were left alone; annotators, views, texts, photographs,
+verified labels, mixed noise, cost and all training tables are older.
 """
 
 
