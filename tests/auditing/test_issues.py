@@ -12,7 +12,7 @@ from laplaceconfidence.auditing.fit_request import LEAST_PROBABILITY
 from laplaceconfidence.confidence.loss_mixture import GaussianLossMixture
 from laplaceconfidence.confidence.normalized_margin import NormalizedMargin
 from laplaceconfidence.confidence.registry import ESTIMATORS
-from laplaceconfidence.exceptions import InvalidInputError
+from laplaceconfidence.exceptions import InvalidInputError, LaplaceConfidenceWarning
 
 COLUMNS = [
     "id",
@@ -289,3 +289,11 @@ def test_the_audit_is_a_plain_function_whatever_was_imported_before() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout == "True\n", done.stderr
+
+
+def test_an_audit_asks_once_whether_minus_one_is_a_class() -> None:
+    rng = np.random.default_rng(0)
+    features, labels = rng.normal(size=(60, 3)), np.arange(60) % 3 - 1
+    with pytest.warns(LaplaceConfidenceWarning) as given:
+        audit((features, labels), random_state=0)
+    assert sum("-1" in str(one.message) for one in given) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from sklearn.base import clone
 from laplaceconfidence.arrays import FloatArray
 from laplaceconfidence.auditing.diagnostics import estimator_settings
 from laplaceconfidence.confidence.annotators.votes import VoteConfidence
-from laplaceconfidence.confidence.inputs import at_given_labels
+from laplaceconfidence.confidence.inputs import MINUS_ONE_IS_A_CLASS, at_given_labels
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.confidence.probabilities import check_probabilities
 from laplaceconfidence.confidence.protocol import ConfidenceEstimator
@@ -87,7 +88,9 @@ class FitRequest:
         InvalidInputError
             If the input is invalid, or the estimator does not set the attributes that it must.
         """
-        with _callers_parameter_names(self.X_name):
+        with _callers_parameter_names(self.X_name), warnings.catch_warnings():
+            # The data set has asked about all labels that look like missing ones.
+            warnings.filterwarnings("ignore", message=MINUS_ONE_IS_A_CLASS)
             fitted = self.estimator.fit(self.X, self.y, **self.fit_arguments)
         present = {*vars(fitted), *dir(type(fitted))}
         if lacking := [attribute for attribute in FITTED if attribute not in present]:

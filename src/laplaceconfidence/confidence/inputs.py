@@ -18,6 +18,7 @@ from laplaceconfidence.features.scale import principal_axes, project, unit_lengt
 from laplaceconfidence.memory import available_memory
 from laplaceconfidence.validation import check_finite, check_same_length, must_be
 
+MINUS_ONE_IS_A_CLASS = "The label -1 is taken as a class."
 KNN_VOTE_BYTES = 10  # per sample and class, measured as all numbers that are passed to ``check_memory``
 
 
@@ -168,7 +169,7 @@ def warn_about_minus_one(class_values: NDArray[Any], missing_label: object) -> N
     """
     if missing_label is None and len(class_values) > 2 and class_values[0] == -1:
         warnings.warn(
-            "The label -1 is taken as a class. Pass missing_label=-1 if it means that there is no label.",
+            f"{MINUS_ONE_IS_A_CLASS} Pass missing_label=-1 if it means that there is no label.",
             LaplaceConfidenceWarning,
             stacklevel=5,
         )
