@@ -1,14 +1,13 @@
-"""Linear probes against scikit-learn, fit by fit."""
+"""Regressions against scikit-learn, fit by fit."""
 
 import dataclasses
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
 from laplaceconfidence.confidence.noise_aware import probes
-from laplaceconfidence.confidence.noise_aware.probes import fit_discriminants, fit_regression
+from laplaceconfidence.confidence.noise_aware.probes import fit_regression
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
@@ -42,40 +41,6 @@ def test_fits_of_the_probe_do_not_mix_and_hard_targets_are_soft_ones() -> None:
     np.testing.assert_allclose(together[:, [0, 2]], changed[:, [0, 2]], atol=1e-3)
 
 
-def test_discriminants_are_gaussians_with_one_variance_per_axis_where_classes_are_large() -> None:
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, 3000)
-    Z = (rng.normal(size=(3, 4))[y] * 1.5 + rng.normal(size=(3000, 4))).astype(np.float32)
-    probe = fit_discriminants(Z, y, np.ones((3000, 1), np.float32), 3, n_jobs=1)
-    means = np.stack([Z[y == c].mean(axis=0) for c in range(3)])
-    deviations = np.sqrt(np.square(Z - means[y]).mean(axis=0))
-    by_class = norm.logpdf(Z[:, None], means, deviations).sum(axis=2) + np.log(np.bincount(y) / 3000)
-    np.testing.assert_allclose(softmax(probe.logits(Z)[:, 0]), softmax(by_class), atol=0.02)
-
-
-def test_discriminants_use_visible_labels_only_and_hard_targets_are_soft_ones() -> None:
-    rng = np.random.default_rng(0)
-    Z, y = rng.normal(size=(120, 4)).astype(np.float32), rng.integers(0, 3, 120)
-    visible = (rng.random((120, 2)) < 0.7).astype(np.float32)
-    soft = np.repeat(np.eye(3, dtype=np.float32)[y][:, None], 2, axis=1)
-    weights = fit_discriminants(Z, y, visible, 3, n_jobs=1).weights
-    np.testing.assert_allclose(weights, fit_discriminants(Z, soft, visible, 3).weights, atol=1e-4)
-    renamed = np.where(visible[:, 0] > 0, y, (y + 1) % 3)
-    changed = fit_discriminants(Z, renamed, visible, 3, n_jobs=1).weights
-    np.testing.assert_allclose(weights[:, 0], changed[:, 0], atol=1e-5)
-
-
-def test_discriminants_do_not_depend_on_the_scale_of_an_axis() -> None:
-    rng = np.random.default_rng(0)
-    Z, y = rng.normal(size=(120, 4)).astype(np.float32), rng.integers(0, 3, 120)
-    scale = np.float32([1, 10, 0.1, 3])
-    visible = np.ones((120, 1), np.float32)
-    logits = fit_discriminants(Z, y, visible, 3).logits(Z)
-    np.testing.assert_allclose(
-        fit_discriminants(Z * scale, y, visible, 3).logits(Z * scale), logits, atol=1e-3
-    )
-
-
 def test_a_regression_continues_from_another_one() -> None:
     rng = np.random.default_rng(0)
     Z, y = rng.normal(size=(200, 5)).astype(np.float32), rng.integers(0, 3, 200)
@@ -100,11 +65,3 @@ def test_with_many_samples_and_classes_regressions_use_the_first_axes() -> None:
     np.testing.assert_allclose(regression.on_axes(9).logits(Z), regression.logits(Z), atol=1e-5)
     continued, _ = probes.fit_probes(Z, y, visible, 3, l2=1.0, start=regression, n_jobs=1)
     assert continued.weights.shape == (21, 1, 3)
-
-
-def test_discriminants_of_nothing_are_finite() -> None:
-    Z = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
-    alone = fit_discriminants(Z, np.arange(6), np.ones((6, 1), np.float32), 8, n_jobs=1)
-    unvisible = fit_discriminants(Z, np.arange(6), np.zeros((6, 1), np.float32), 8, n_jobs=1)
-    assert np.isfinite(alone.weights).all()
-    assert np.isfinite(unvisible.weights).all()

@@ -17,7 +17,7 @@ from laplaceconfidence.confidence.noise_aware.coordinates import PrincipalAxes
 from laplaceconfidence.confidence.noise_aware.feature_sets import FeatureSet
 from laplaceconfidence.confidence.noise_aware.local_noise import LabelPosterior
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
-from laplaceconfidence.confidence.noise_aware.probes import LinearProbe, fit_probes
+from laplaceconfidence.confidence.noise_aware.probes import Probes, fit_probes
 from laplaceconfidence.confidence.noise_aware.propagation import Propagator, log_shares
 from laplaceconfidence.confidence.noise_aware.round_selection import SelectedPool, log_probabilities
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
@@ -138,7 +138,7 @@ class FittedView:
     ----------
     view : FeatureView
         The view.
-    probes : list of LinearProbe
+    probes : Probes
         The probes.
     messages : list of ndarray of shape (n, C)
         The labels propagated over every graph.
@@ -147,7 +147,7 @@ class FittedView:
     """
 
     view: FeatureView
-    probes: list[LinearProbe]
+    probes: Probes
     messages: list[FloatArray]
     neutral: FloatArray
 

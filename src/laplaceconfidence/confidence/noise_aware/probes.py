@@ -1,15 +1,10 @@
-"""Probes: linear classifiers, one per choice of held-out folds, fitted together. There are two kinds.
+"""Probes: classifiers of the features, one per choice of held-out folds, fitted together.
 
-Multinomial logistic regressions, penalized in the metric of the features: axes of much variance are used
-first. All fits share the features, so that their logits are one matrix product. L-BFGS has a separate step
-length for every fit. On principal axes the curvature is nearly diagonal and known in advance; it is the
-initial metric of L-BFGS. The cost grows with classes x samples x axes x steps; where that is much, only the
-first axes and fewer steps are used.
-
-Linear discriminants in closed form, for which the scale of an axis does not matter: on every principal axis,
-a class is a Gaussian around its own mean, all with the same variance, and the means are themselves Gaussian
-around the grand mean. Both variances are estimated axis by axis, and the means of classes with few samples
-are shrunk toward the grand mean. They need few samples per class and cost little with many classes.
+There are two kinds: discriminants, and multinomial logistic regressions, penalized in the metric of the
+features: axes of much variance are used first. All regressions share the features, so that their logits are
+one matrix product. L-BFGS has a separate step length for every fit. On principal axes the curvature is nearly
+diagonal and known in advance; it is the initial metric of L-BFGS. The cost grows with classes x samples x
+axes x steps; where that is much, only the first axes and fewer steps are used.
 """
 
 from __future__ import annotations
@@ -17,11 +12,12 @@ from __future__ import annotations
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from laplaceconfidence.arrays import FloatArray, IntArray, sized_row_blocks
+from laplaceconfidence.confidence.noise_aware.discriminants import Discriminants, fit_discriminants
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.threads import limited_threads, thread_count
 
@@ -32,7 +28,7 @@ _FEWEST_ROWS_PER_BLOCK = 64
 
 @dataclass(frozen=True, slots=True)
 class LinearProbe:
-    """The weights of all fits.
+    """The weights of all regressions.
 
     Attributes
     ----------
@@ -91,6 +87,13 @@ class LinearProbe:
         return LinearProbe(self.weights[:, fits].mean(axis=2))
 
 
+class Probes(NamedTuple):
+    """Both kinds of probes of one view."""
+
+    regressions: LinearProbe
+    discriminants: Discriminants
+
+
 def even_curvature(n_classes: int) -> float:
     """p (1 - p) at p = 1 / C: the curvature of the logistic loss at equal probabilities.
 
@@ -115,8 +118,8 @@ def fit_probes(
     l2: float,
     start: LinearProbe | None = None,
     n_jobs: int | None,
-) -> list[LinearProbe]:
-    """Fit a regression and a discriminant per choice of visible labels.
+) -> Probes:
+    """Fit a regression and discriminants per choice of visible labels.
 
     Parameters
     ----------
@@ -129,21 +132,20 @@ def fit_probes(
     n_classes : int
         Number of classes.
     l2 : float
-        Ridge penalty of the regression, in units of ``even_curvature``.
+        Ridge penalty of the regressions, in units of ``even_curvature``.
     start : LinearProbe or None, default=None
-        The regression to start from; it must not have learned labels that are held out here.
+        The regressions to start from; they must not have learned labels that are held out here.
     n_jobs : int or None
         Number of threads.
 
     Returns
     -------
-    list of LinearProbe
-        The regression and the discriminant.
+    Probes
     """
     entries = max(1, visible.size * n_classes)
     n_axes = max(PROBE.fewest_axes, PROBE.entries_of_one_step // entries)
     n_steps = max(PROBE.fewest_steps, PROBE.entries_of_all_steps // entries)
-    regression = fit_regression(
+    regressions = fit_regression(
         coordinates[:, :n_axes],
         targets,
         visible,
@@ -153,7 +155,7 @@ def fit_probes(
         start=None if start is None else start.on_axes(min(n_axes, coordinates.shape[1])).weights,
         n_jobs=n_jobs,
     )
-    return [regression, fit_discriminants(coordinates, targets, visible, n_classes, n_jobs=n_jobs)]
+    return Probes(regressions, fit_discriminants(coordinates, targets, visible, n_classes, n_jobs=n_jobs))
 
 
 class _Loss:
@@ -345,73 +347,3 @@ def _ratio(product: FloatArray, curvature: FloatArray) -> FloatArray:
 def _dots(left: FloatArray, right: FloatArray) -> FloatArray:
     """Inner products (fits,) of two arrays (d, fits, C)."""
     return np.asarray(np.einsum("dwc,dwc->w", left, right, dtype=np.float64, casting="unsafe"))
-
-
-def fit_discriminants(
-    features: FloatArray,
-    targets: FloatArray | IntArray,
-    visible: FloatArray,
-    n_classes: int,
-    *,
-    n_jobs: int | None = None,
-) -> LinearProbe:
-    """Fit linear discriminants.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n, d)
-        Feature vectors.
-    targets, visible : ndarray
-        As in ``fit_probes``.
-    n_classes : int
-        Number of classes.
-    n_jobs : int or None, default=None
-        Number of threads.
-
-    Returns
-    -------
-    LinearProbe
-    """
-    n, d = features.shape
-    n_fits = visible.shape[1]
-    weights = np.zeros((d + 1, n_fits, n_classes), dtype=np.float32)
-    with limited_threads(thread_count(n_jobs)):
-        squares = np.square(features)
-        for fit in range(n_fits):
-            if targets.ndim == 1:
-                inside = np.flatnonzero(visible[:, fit] > 0)
-                membership = sparse.csr_array(
-                    (visible[inside, fit], (targets[inside], inside)), shape=(n_classes, n)
-                )
-                sums, sizes, masses = membership @ features, membership.sum(axis=1), visible[:, fit]
-            else:
-                shares = targets[:, fit] * visible[:, fit, None]
-                sums, sizes, masses = shares.T @ features, shares.sum(axis=0), shares.sum(axis=1)
-            slopes, intercepts = _discriminants(
-                sums.astype(np.float64), sizes.astype(np.float64), (masses @ squares).astype(np.float64)
-            )
-            weights[:-1, fit], weights[-1, fit] = slopes, intercepts
-    return LinearProbe(weights)
-
-
-def _discriminants(sums: FloatArray, sizes: FloatArray, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Slopes (d, C) and intercepts (C,) from sums (C, d) and sizes (C,) of the classes, and squares (d,)."""
-    n_classes, d = sums.shape
-    total = max(float(sizes.sum()), PROBE.least_mass)
-    grand_mean = sums.sum(axis=0) / total
-    means = sums / np.maximum(sizes, PROBE.least_mass)[:, None] - grand_mean
-    means[sizes <= PROBE.least_mass] = 0
-    scatter = np.maximum(squares - total * grand_mean**2, 0)
-    between = sizes @ means**2
-    # The overall variance counts as d further samples, so that the one within classes is positive.
-    freedom = max(total - float((sizes > PROBE.least_mass).sum()), 0.0)
-    inside = (np.maximum(scatter - between, 0) + d * scatter / total) / (freedom + d)
-    inside += PROBE.least_mass
-    spreads = np.maximum((between / inside - n_classes) / total, 0)  # minus the part that chance explains
-    shrunk = means * (spreads * sizes[:, None] / (spreads * sizes[:, None] + 1))
-    typical = total / n_classes
-    # The error of the mean adds to the variance.
-    scaled = shrunk / (inside * (1 + spreads / (spreads * typical + 1)))
-    prior = np.log((sizes + PROBE.prior_count) / (total + PROBE.prior_count * n_classes))
-    intercepts = prior - 0.5 * np.einsum("cd,cd->c", scaled, shrunk)
-    return scaled.T, intercepts - scaled @ grand_mean

@@ -20,7 +20,7 @@ import numpy as np
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, sized_row_blocks
 from laplaceconfidence.confidence.held_out_folds import HeldOutFolds
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
-from laplaceconfidence.confidence.noise_aware.probes import LinearProbe, fit_probes
+from laplaceconfidence.confidence.noise_aware.probes import LinearProbe, Probes, fit_probes
 from laplaceconfidence.confidence.noise_aware.propagation import (
     Propagator,
     log_shares,
@@ -31,6 +31,7 @@ from laplaceconfidence.confidence.noise_aware.propagation import (
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.confidence.noise_aware.transition import (
     Candidates,
+    column_count,
     likely_classes,
     narrow,
     own_posterior,
@@ -88,7 +89,7 @@ def first_round(
     """
     n, n_folds = len(targets), folds.n_folds
     learned = [_LearnedLabels.of(view, views.propagate, targets, n_classes, folds) for view in views.each]
-    width = min(n_classes, SETTINGS.classes.columns)
+    width = column_count(n_classes)
     per_fold = [stored for one in learned for stored in one.storage((n, n_folds, width))]
     means = [np.empty((n, width), np.float32) for _ in per_fold]
     chosen: list[Candidates] = []
@@ -114,7 +115,7 @@ class _LearnedLabels:
     """What the probes and graphs of one view have learned from labels, with pairs of folds held out."""
 
     view: FeatureView
-    probes: list[LinearProbe]
+    probes: Probes | tuple[()]
     by_fold: list[FloatArray]  # (n, folds, C) per graph
     neutral: FloatArray  # (pairs, C)
 
@@ -128,7 +129,7 @@ class _LearnedLabels:
         folds: HeldOutFolds,
     ) -> _LearnedLabels:
         visible = view.visible(folds.visible_without_pairs())
-        probes = []
+        probes: Probes | tuple[()] = ()
         if view.coordinates is not None:
             probes = fit_probes(
                 view.coordinates,
@@ -263,7 +264,8 @@ def evidence_of_targets(
             )
             for graph in view.graphs
         ]
-        of_probes, probes = [], []
+        of_probes: list[FloatArray] = []
+        probes: Probes | tuple[()] = ()
         if (coordinates := view.coordinates) is not None:
             visible = view.visible((soft.sum(axis=2) > 0).astype(np.float32))
             probes = fit_probes(

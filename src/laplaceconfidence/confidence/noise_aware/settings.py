@@ -26,8 +26,10 @@ from dataclasses import dataclass, field
 class ClassCountSettings:
     """Settings that depend on the number of classes."""
 
-    columns: int = 50
-    """Columns per sample: all classes, or the candidates and the rest. Decision 22, for cost."""
+    fewest_columns: int = 50
+    """Columns per sample at least: all classes, or candidates and the rest. Decision 22, for cost."""
+    column_share: float = 0.2
+    """Columns per sample as a part of the classes, if that is more. Decision 38, for cost."""
     rounds: int = 4
     """Rounds of self-training. Decision 9: four instead of three, on embeddings with instance noise."""
     fewest_rounds: int = 2
@@ -60,7 +62,7 @@ class ViewSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
-    """The two linear classifiers: a logistic regression and a discriminant."""
+    """The two classifiers of the features: logistic regressions and discriminants."""
 
     first_l2: float = 1.1
     """Ridge penalty in round 1, in units of p (1 - p) at p = 1/C: 0.1 at ten classes. Recipe, decision 4."""
@@ -92,6 +94,12 @@ class ProbeSettings:
     """Discriminants: classes with a smaller sum of weights are empty; added to variances. Safety."""
     prior_count: float = 1.0
     """Discriminants: samples added to each class to estimate its share. Not tuned (Laplace's rule)."""
+    least_freedom: float = 3.0
+    """Discriminants: fewest degrees of freedom; with two, variances are infinite. Safety."""
+    most_freedom: float = 1e6
+    """Discriminants: most degrees of freedom, which is a Gaussian. Safety."""
+    rows_for_freedom: int = 2_000
+    """Discriminants: samples whose distances determine the degrees of freedom, about. For cost; not tuned."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,12 +11,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from laplaceconfidence.confidence.noise_aware.coordinates import PrincipalAxes
+from laplaceconfidence.confidence.noise_aware.discriminants import Discriminants
 from laplaceconfidence.confidence.noise_aware.noise_model import Pool
 from laplaceconfidence.confidence.noise_aware.prediction import FittedView, NewSampleModel, Predictor
-from laplaceconfidence.confidence.noise_aware.probes import LinearProbe
+from laplaceconfidence.confidence.noise_aware.probes import LinearProbe, Probes
 from laplaceconfidence.confidence.noise_aware.views import FeatureView, NeighborGraph
 
 _AXES = ("mean", "axes", "half_whitening", "center")
+_DISCRIMINANTS = tuple(field.name for field in dataclasses.fields(Discriminants))
 _POOL = ("weights", "bias", "transition")
 
 
@@ -45,14 +48,14 @@ def predictor_arrays(predictor: Predictor) -> tuple[dict[str, NDArray[Any]], dic
         "neutral": fitted.neutral,
         **{name: getattr(view.axes, name) for name in _AXES},
         **{f"pool_{name}": getattr(pool, name) for name in _POOL},
-        **{f"probe_{number}": probe.weights for number, probe in enumerate(fitted.probes)},
+        "regressions": fitted.probes.regressions.weights,
+        **{f"discriminants_{name}": getattr(fitted.probes.discriminants, name) for name in _DISCRIMINANTS},
         **{f"message_{number}": message for number, message in enumerate(fitted.messages)},
     }
     facts = {
         "name": view.name,
         "largest": view.axes.largest,
         "graphs": [[graph.metric, graph.n_neighbors] for graph in view.graphs],
-        "n_probes": len(fitted.probes),
         "n_classes": model.n_classes,
     }
     return arrays, facts
@@ -80,7 +83,10 @@ def restored_predictor(
         NeighborGraph(metric, k, sparse.csr_array((0, 0)), np.empty(0), None) for metric, k in facts["graphs"]
     )
     view = FeatureView(facts["name"], None, arrays["coordinates"], axes, graphs)
-    probes = [LinearProbe(arrays[f"probe_{number}"]) for number in range(facts["n_probes"])]
+    probes = Probes(
+        LinearProbe(arrays["regressions"]),
+        Discriminants(*(arrays[f"discriminants_{name}"] for name in _DISCRIMINANTS)),
+    )
     messages = [arrays[f"message_{number}"] for number in range(len(graphs))]
     fitted = FittedView(view, probes, messages, arrays["neutral"])
     labels = np.empty(0, dtype=np.int64)  # only a fit needs them

@@ -98,6 +98,22 @@ def own_columns(codes: IntArray, candidates: Candidates | None) -> tuple[IntArra
     return columns, np.where(in_rest, candidates.own_share, 1.0)
 
 
+def column_count(n_classes: int) -> int:
+    """Number of columns of the evidence: one per class, or fewer, of which the last is that of the rest.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    int
+    """
+    settings = SETTINGS.classes
+    return min(n_classes, max(settings.fewest_columns, round(settings.column_share * n_classes)))
+
+
 def likely_classes(evidence: list[FloatArray], given: IntArray) -> Candidates:
     """The classes of largest mean probability over the kinds of evidence.
 
@@ -117,7 +133,7 @@ def likely_classes(evidence: list[FloatArray], given: IntArray) -> Candidates:
     for part in evidence:
         share = np.exp(part - part.max(axis=1, keepdims=True))
         total += share / share.sum(axis=1, keepdims=True)
-    n_kept = SETTINGS.classes.columns - 1
+    n_kept = column_count(n_classes) - 1
     classes = np.full((n, n_kept + 1), n_classes, dtype=np.int64)
     classes[:, :-1] = np.argpartition(-total, n_kept - 1, axis=1)[:, :n_kept]
     np.put_along_axis(total, classes[:, :-1], 0, axis=1)
