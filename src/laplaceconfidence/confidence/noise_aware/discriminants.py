@@ -20,6 +20,7 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.held_out_folds import STANDARD_ERRORS
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.threads import limited_threads, thread_count
 
@@ -197,12 +198,18 @@ def _set_gaussians(
 
 
 def _degrees_of_freedom(distances: FloatArray, weights: FloatArray, n_axes: int) -> float:
-    """Match the ratio of the mean distance to the root mean square, which determines them."""
+    """Match the ratio of the mean distance to the root mean square, which determines them.
+
+    Two standard errors are added to the ratio, so that few samples do not make tails heavy by chance.
+    """
     total = weights.sum()
     mean_square = (weights @ distances**2) / total if total > 0 else 0.0
     if mean_square <= 0:
         return PROBE.most_freedom
-    ratio = (weights @ distances) / total / np.sqrt(mean_square)
+    mean = (weights @ distances) / total
+    ratio = mean / np.sqrt(mean_square)
+    influence = distances / mean - distances**2 / (2 * mean_square) - 0.5  # of a sample, by the delta method
+    ratio += STANDARD_ERRORS * ratio * np.sqrt(weights @ influence**2) / total
     low, high = np.log(PROBE.least_freedom), np.log(PROBE.most_freedom)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
