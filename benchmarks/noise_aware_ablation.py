@@ -8,7 +8,7 @@ Seven sets of 400 samples (digits, CIFAR-10 embeddings, Fashion-MNIST features, 
 classes with heavy tails), on their first 64 principal axes, each with five kinds of noise, every kind with a
 seed of its own (31 to 35, used nowhere else): 35 cells, the same for every variant. Instead of symmetric
 noise of 70%, the set with classes of 8 to 120 samples has 70% of its labels shuffled. Differences are paired
-with the estimator as it is. Run ``python benchmarks/noise_aware_ablation.py`` (some twenty minutes of one core);
+with the estimator as it is. Run ``python benchmarks/noise_aware_ablation.py`` (twenty minutes of one core);
 every fit is stored, so a stopped run continues; ``--table`` prints the table.
 """
 
