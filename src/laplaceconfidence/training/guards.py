@@ -45,11 +45,14 @@ class Guards:
         if confidence is None or len(confidence) == 0:
             return
         if confidence.max() < _EXTREME:
-            advice = "given labels are ignored: use a smaller 'alpha' or another 'confidence'."
-            self._warn_once("confidence 0", f"All confidences are near 0 in round {round + 1}; {advice}")
+            advice = "given labels are ignored. Use a smaller 'alpha' or another 'confidence'."
+            self._warn_once("confidence 0", f"All confidences are near 0 in round {round + 1}: {advice}")
         elif confidence.min() > 1 - _EXTREME:
-            advice = "wrong labels are learned too: use a shorter 'warmup' or another 'confidence'."
-            self._warn_once("confidence 1", f"All confidences are near 1 in round {round + 1}; {advice}")
+            advice = (
+                "labels are learned as they were given. If more than a few are wrong, use a shorter 'warmup' "
+                "or another 'confidence'."
+            )
+            self._warn_once("confidence 1", f"All confidences are near 1 in round {round + 1}: {advice}")
 
     def check_targets(self, counts: Tensor, expected: Tensor, round: int) -> None:
         """Warn when a class that has given labels is the largest target of no sample."""
