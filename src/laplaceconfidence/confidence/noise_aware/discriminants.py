@@ -93,13 +93,9 @@ class Discriminants:
         flat = features @ self.weights[:-1].reshape(d1 - 1, -1) + self.weights[-1].reshape(-1)
         closeness = flat.reshape(len(features), n_fits, n_classes)
         largest = closeness.max(axis=2)
-        common = np.stack(
-            [
-                np.square(features - center) @ precision
-                for center, precision in zip(self.centers, self.precisions, strict=True)
-            ],
-            axis=1,
-        )
+        scaled_centers = self.precisions * self.centers
+        common = np.square(features) @ self.precisions.T - 2 * (features @ scaled_centers.T)
+        common += (scaled_centers * self.centers).sum(axis=1)
         nearest = np.maximum(common - 2 * largest, 0)
         closeness -= largest[:, :, None]
         closeness *= -2
