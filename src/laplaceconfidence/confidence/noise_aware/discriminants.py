@@ -1,27 +1,28 @@
-"""Discriminants in closed form, one per choice of held-out folds: classes with heavy tails.
+"""Discriminants in closed form, one per choice of held-out folds.
 
-A class is Student's t distribution around its own mean, with the same variance on an axis for all classes,
-and the means are themselves Gaussian around the grand mean. Both variances are estimated axis by axis, so
-that the scale of an axis does not matter, and the means of classes with few samples are shrunk toward the
-grand mean. Discriminants need few samples per class and cost little with many classes.
+A class is a Gaussian around its own mean, with the same variance on an axis for all classes, and the means
+are themselves Gaussian around the grand mean. Both variances are estimated axis by axis, so that the scale of
+an axis does not matter, and the means of classes with few samples are shrunk toward the grand mean.
+Discriminants need few samples per class and cost little with many classes.
 
-A t distribution is a Gaussian whose width differs from sample to sample: the farther a sample is from all
-means, the wider its own Gaussian, and the less the differences of its distances mean. How much the widths
-differ is read off the distances to the nearest mean. If they differ no more than those of a Gaussian do, the
-discriminants are linear.
+Where that makes held-out labels more likely, classes have heavy tails: Student's t distributions in place of
+Gaussians. A t distribution is a Gaussian whose width differs from sample to sample: the farther a sample is
+from all means, the wider its own Gaussian, and the less the differences of its distances mean. How much the
+widths differ is read off the distances to the nearest mean.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
-from scipy.special import gammaln
+from scipy.special import gammaln, softmax
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.confidence.held_out_folds import STANDARD_ERRORS
+from laplaceconfidence.confidence.held_out_folds import clearly_worse, make_held_out_folds
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
+from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.threads import limited_threads, thread_count
 
 PROBE = SETTINGS.probe
@@ -42,7 +43,7 @@ class Discriminants:
     log_shares : ndarray of float32, shape (fits, C)
         Logarithms of the shares of the classes.
     freedom : ndarray of float32, shape (fits,)
-        Degrees of freedom of the t distribution.
+        Degrees of freedom of the t distributions; infinite for Gaussians.
     """
 
     weights: FloatArray
@@ -63,6 +64,8 @@ class Discriminants:
         -------
         ndarray of shape (n, fits, C)
         """
+        if np.isinf(self.freedom).all():
+            return self._closeness(features) + self.log_shares
         n_axes = len(self.weights) - 1
         nearest, farther = self._squared_distances(features)
         # The variance of a t distribution is nu / (nu - 2) times its squared scale.
@@ -87,11 +90,15 @@ class Discriminants:
         """
         return self._squared_distances(features)[0]
 
-    def _squared_distances(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Squared distances (n, fits) to the nearest mean; by how much the others (n, fits, C) are larger."""
+    def _closeness(self, features: FloatArray) -> FloatArray:
+        """(n, fits, C): squared distances divided by -2, without what is the same for all classes."""
         d1, n_fits, n_classes = self.weights.shape
         flat = features @ self.weights[:-1].reshape(d1 - 1, -1) + self.weights[-1].reshape(-1)
-        closeness = flat.reshape(len(features), n_fits, n_classes)
+        return np.asarray(flat.reshape(len(features), n_fits, n_classes))
+
+    def _squared_distances(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Squared distances (n, fits) to the nearest mean; by how much the others (n, fits, C) are larger."""
+        closeness = self._closeness(features)
         largest = closeness.max(axis=2)
         scaled_centers = self.precisions * self.centers
         common = np.square(features) @ self.precisions.T - 2 * (features @ scaled_centers.T)
@@ -108,6 +115,7 @@ def fit_discriminants(
     visible: FloatArray,
     n_classes: int,
     *,
+    heavy_tails: bool = False,
     n_jobs: int | None = None,
 ) -> Discriminants:
     """Fit discriminants.
@@ -120,6 +128,8 @@ def fit_discriminants(
         As in ``fit_probes``.
     n_classes : int
         Number of classes.
+    heavy_tails : bool, default=False
+        Whether classes are t distributions in place of Gaussians.
     n_jobs : int or None, default=None
         Number of threads.
 
@@ -134,7 +144,7 @@ def fit_discriminants(
         precisions=np.ones((n_fits, d), dtype=np.float32),
         centers=np.zeros((n_fits, d), dtype=np.float32),
         log_shares=np.zeros((n_fits, n_classes), dtype=np.float32),
-        freedom=np.full(n_fits, PROBE.most_freedom, dtype=np.float32),
+        freedom=np.full(n_fits, np.inf, dtype=np.float32),
     )
     with limited_threads(thread_count(n_jobs)):
         squares = np.square(features)
@@ -156,14 +166,63 @@ def fit_discriminants(
                 (masses @ squares).astype(np.float64),
             )
         used = np.flatnonzero((visible > 0).any(axis=1))
-        if len(used) > 0:
-            rows = used[:: max(1, len(used) // PROBE.rows_for_freedom)]
+        if heavy_tails and len(used) > 0:
+            rows = _some(used)
             distances = np.sqrt(found.nearest(features[rows])).astype(np.float64)
             seen = (visible[rows] > 0).astype(np.float64)
             found.freedom[:] = [
                 _degrees_of_freedom(distances[:, fit], seen[:, fit], d) for fit in range(n_fits)
             ]
     return found
+
+
+def tails_are_heavy(
+    features: FloatArray, codes: IntArray, n_classes: int, *, n_jobs: int | None = None
+) -> bool:
+    """Whether held-out labels are clearly more likely under t distributions than under Gaussians.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, d)
+        Feature vectors.
+    codes : ndarray of shape (n,)
+        Labels, ``MISSING`` where there is none.
+    n_classes : int
+        Number of classes.
+    n_jobs : int or None, default=None
+        Number of threads.
+
+    Returns
+    -------
+    bool
+    """
+    labeled = np.flatnonzero(codes != MISSING)
+    if len(labeled) < SETTINGS.selection.fewest_labels:
+        return False
+    folds = make_held_out_folds(codes, PROBE.folds_for_tails, np.random.default_rng(0))
+    visible = folds.visible_without_folds()
+    heavy = fit_discriminants(features, codes, visible, n_classes, heavy_tails=True, n_jobs=n_jobs)
+    light = replace(heavy, freedom=np.full_like(heavy.freedom, np.inf))
+    rows = _some(labeled)
+    own = np.arange(len(rows)), folds.folds[rows]
+    with limited_threads(thread_count(n_jobs)):
+        each = [one.logits(features[rows])[own] for one in (light, heavy)]
+    return clearly_worse(*(_log_likelihoods(logits, codes[rows]) for logits in each))
+
+
+def _log_likelihoods(logits: FloatArray, codes: IntArray) -> FloatArray:
+    """Log-likelihoods (n,) of labels under the best of a few weights and rates of symmetric noise."""
+    n_classes = logits.shape[1]
+    found = []
+    for weight in PROBE.weights_for_tails:
+        p = softmax(weight * logits.astype(np.float64), axis=1)[np.arange(len(codes)), codes]
+        found += [np.log((1 - rate) * p + rate / n_classes) for rate in PROBE.rates_for_tails]
+    return max(found, key=np.mean)
+
+
+def _some(rows: IntArray) -> IntArray:
+    """Evenly spaced rows: enough to tell how heavy tails are."""
+    return rows[:: max(1, len(rows) // PROBE.rows_for_tails)]
 
 
 def _set_gaussians(
@@ -194,18 +253,12 @@ def _set_gaussians(
 
 
 def _degrees_of_freedom(distances: FloatArray, weights: FloatArray, n_axes: int) -> float:
-    """Match the ratio of the mean distance to the root mean square, which determines them.
-
-    Two standard errors are added to the ratio, so that few samples do not make tails heavy by chance.
-    """
+    """Match the ratio of the mean distance to the root mean square, which determines them."""
     total = weights.sum()
     mean_square = (weights @ distances**2) / total if total > 0 else 0.0
     if mean_square <= 0:
         return PROBE.most_freedom
-    mean = (weights @ distances) / total
-    ratio = mean / np.sqrt(mean_square)
-    influence = distances / mean - distances**2 / (2 * mean_square) - 0.5  # of a sample, by the delta method
-    ratio += STANDARD_ERRORS * ratio * np.sqrt(weights @ influence**2) / total
+    ratio = (weights @ distances) / total / np.sqrt(mean_square)
     low, high = np.log(PROBE.least_freedom), np.log(PROBE.most_freedom)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

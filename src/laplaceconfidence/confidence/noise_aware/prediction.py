@@ -108,6 +108,7 @@ class NewSampleModel:
             view.visible(labeled),
             self.n_classes,
             l2=SETTINGS.probe.first_l2 if self.distributions is None else SETTINGS.probe.later_l2,
+            heavy_tails=view.heavy_tails,
             n_jobs=self.n_jobs,
         )
         propagate = Propagator(self.n_jobs)

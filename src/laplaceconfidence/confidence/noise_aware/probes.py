@@ -116,6 +116,7 @@ def fit_probes(
     n_classes: int,
     *,
     l2: float,
+    heavy_tails: bool = False,
     start: LinearProbe | None = None,
     n_jobs: int | None,
 ) -> Probes:
@@ -133,6 +134,8 @@ def fit_probes(
         Number of classes.
     l2 : float
         Ridge penalty of the regressions, in units of ``even_curvature``.
+    heavy_tails : bool, default=False
+        Whether the classes of the discriminants have heavy tails.
     start : LinearProbe or None, default=None
         The regressions to start from; they must not have learned labels that are held out here.
     n_jobs : int or None
@@ -155,7 +158,10 @@ def fit_probes(
         start=None if start is None else start.on_axes(min(n_axes, coordinates.shape[1])).weights,
         n_jobs=n_jobs,
     )
-    return Probes(regressions, fit_discriminants(coordinates, targets, visible, n_classes, n_jobs=n_jobs))
+    discriminants = fit_discriminants(
+        coordinates, targets, visible, n_classes, heavy_tails=heavy_tails, n_jobs=n_jobs
+    )
+    return Probes(regressions, discriminants)
 
 
 class _Loss:

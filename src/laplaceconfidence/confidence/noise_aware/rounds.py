@@ -137,6 +137,7 @@ class _LearnedLabels:
                 visible,
                 n_classes,
                 l2=PROBE.first_l2,
+                heavy_tails=view.heavy_tails,
                 n_jobs=propagate.n_jobs,
             )
         by_fold = [
@@ -274,6 +275,7 @@ def evidence_of_targets(
                 visible,
                 n_classes,
                 l2=PROBE.later_l2,
+                heavy_tails=view.heavy_tails,
                 start=start,
                 n_jobs=views.propagate.n_jobs,
             )

@@ -95,11 +95,17 @@ class ProbeSettings:
     prior_count: float = 1.0
     """Discriminants: samples added to each class to estimate its share. Not tuned (Laplace's rule)."""
     least_freedom: float = 3.0
-    """Discriminants: fewest degrees of freedom; with two, variances are infinite. Safety."""
+    """Heavy tails: fewest degrees of freedom; with two, variances are infinite. Safety."""
     most_freedom: float = 1e6
-    """Discriminants: most degrees of freedom, which is a Gaussian. Safety."""
-    rows_for_freedom: int = 2_000
-    """Discriminants: samples whose distances determine the degrees of freedom, about. For cost; not tuned."""
+    """Heavy tails: most degrees of freedom, which is nearly a Gaussian. Safety."""
+    folds_for_tails: int = 5
+    """Heavy tails: folds of labels that are held out to choose them. Decision 38; not tuned."""
+    rows_for_tails: int = 2_000
+    """Heavy tails: samples by which they are chosen and measured, about. For cost; not tuned."""
+    weights_for_tails: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0)
+    """Heavy tails: weights of the discriminants that are tried to choose them. Decision 38; not tuned."""
+    rates_for_tails: tuple[float, ...] = (0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+    """Heavy tails: rates of symmetric noise that are tried to choose them. Decision 38; not tuned."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
 from laplaceconfidence.confidence.noise_aware.coordinates import PrincipalAxes, principal_coordinates
+from laplaceconfidence.confidence.noise_aware.discriminants import tails_are_heavy
 from laplaceconfidence.confidence.noise_aware.feature_sets import ALL_VIEWS, FeatureSet
 from laplaceconfidence.confidence.noise_aware.propagation import Propagator
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
@@ -191,6 +192,8 @@ class FeatureView:
         The graphs; empty if a ``knn_graph`` replaces them.
     is_joint : bool
         Whether this is the joint view of all others.
+    heavy_tails : bool
+        Whether the classes have heavy tails on the coordinates.
     """
 
     name: str
@@ -199,6 +202,7 @@ class FeatureView:
     axes: PrincipalAxes | None
     graphs: tuple[NeighborGraph, ...]
     is_joint: bool = False
+    heavy_tails: bool = False
 
     @property
     def evidence_names(self) -> list[str]:
@@ -333,16 +337,24 @@ def find_views(
                 neighbors = _among_all(neighbors, one.present)
                 graphs = (*graphs, NeighborGraph.of_neighbors(metric, neighbors))
                 del neighbors  # they take as much memory as the graph
-        each.append(FeatureView(one.name, one.present, _at_all(found, one.present), axes, graphs))
+        heavy = tails_are_heavy(found, labels, n_classes, n_jobs=n_jobs)
+        coordinates = _at_all(found, one.present)
+        each.append(FeatureView(one.name, one.present, coordinates, axes, graphs, heavy_tails=heavy))
     if passed_in and not each:
         each.append(FeatureView("knn_graph", None, None, None, passed_in))
     if len(each) > 1:
-        each.append(_joint_view(each, n_components, n_jobs=n_jobs, rng=rng))
+        each.append(_joint_view(each, given, n_classes, n_components, n_jobs=n_jobs, rng=rng))
     return FeatureViews(each, Propagator(n_jobs))
 
 
 def _joint_view(
-    each: list[FeatureView], n_components: int | None, *, n_jobs: int | None, rng: np.random.Generator
+    each: list[FeatureView],
+    given: IntArray,
+    n_classes: int,
+    n_components: int | None,
+    *,
+    n_jobs: int | None,
+    rng: np.random.Generator,
 ) -> FeatureView:
     """The view of all coordinates side by side."""
     parts = [view.coordinates for view in each if view.coordinates is not None]
@@ -350,7 +362,15 @@ def _joint_view(
     rows = slice(None) if joint.present is None else joint.present
     width = None if n_components is None else min(n_components, *joint.values[rows].shape)
     found, axes = principal_coordinates(joint.values[rows], width, n_jobs=n_jobs, rng=rng)
-    return FeatureView(joint.name, joint.present, _at_all(found, joint.present), axes, (), is_joint=True)
+    return FeatureView(
+        joint.name,
+        joint.present,
+        _at_all(found, joint.present),
+        axes,
+        (),
+        is_joint=True,
+        heavy_tails=tails_are_heavy(found, given[rows], n_classes, n_jobs=n_jobs),
+    )
 
 
 def side_by_side(coordinates: Sequence[FloatArray], presences: Sequence[BoolArray | None]) -> FeatureSet:
