@@ -1,7 +1,7 @@
 """What every rule and threshold of the noise-aware estimator is worth.
 
 One at a time, a rule is switched off or a number of ``settings.py`` is halved and doubled, except those that
-are marked as safety or as cost. With ``least_freedom`` at a million the discriminants are Gaussians.
+are marked as safety or as cost.
 
 Seven sets of 400 samples (digits, CIFAR-10 embeddings, Fashion-MNIST features, the same with classes of 8 to
 120 samples, 10 intents of Banking77 as TF-IDF, the breast cancer table of scikit-learn, and a mixture of 40
@@ -33,6 +33,7 @@ from laplaceconfidence.confidence.noise_aware import (
     local_noise,
     noise_selection,
     round_selection,
+    views,
 )
 from laplaceconfidence.confidence.noise_aware.propagation import Propagator
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
@@ -144,6 +145,12 @@ def without_anchors() -> Variant:
     )
 
 
+def tails(heavy: bool) -> Variant:
+    """Discriminants that are not chosen by held-out labels."""
+    name = "heavy tails always" if heavy else "no heavy tails"
+    return Variant(name, lambda: patch.object(views, "tails_are_heavy", lambda *_, **__: heavy))
+
+
 def propagated_by(alpha: float) -> Variant:
     """The setting is a default argument, which is not read again."""
     return Variant(
@@ -167,7 +174,7 @@ def variants() -> list[Variant]:
         without_kinds("full", "sparse", "shrunk"),
         *(Variant(f"n_rounds = {n}", ExitStack, (("n_rounds", n),)) for n in (1, 2, 8)),
         *(Variant(f"n_neighbors = {k}", ExitStack, (("n_neighbors", k),)) for k in ((5, 15), (20, 60))),
-        moved("probe.least_freedom", SETTINGS.probe.most_freedom),
+        *(tails(heavy) for heavy in (False, True)),
         moved("views.large_class", 50),
         moved("selection.uneven", 1.0),
         moved("selection.less_noise", 1.0),

@@ -18,6 +18,7 @@ from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.confidence.noise_aware.transition import Candidates, widen
 
 LOCAL = SETTINGS.local_noise
+SHARE_COUNT = SETTINGS.selection.share_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def _share_and_error(differs: BoolArray) -> tuple[float, float]:
     n = max(len(differs), 1)
     share = float(differs.sum()) / n
     # Half a true and half a false entry more, so that the error is not 0 if all of a few entries agree.
-    guarded = (n * share + LOCAL.share_count) / (n + 2 * LOCAL.share_count)
+    guarded = (n * share + SHARE_COUNT) / (n + 2 * SHARE_COUNT)
     return share, float(np.sqrt(guarded * (1 - guarded) / n))
 
 

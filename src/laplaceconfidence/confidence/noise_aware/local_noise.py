@@ -28,7 +28,7 @@ from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.confidence.noise_aware.transition import Candidates, class_pair_counts
 from laplaceconfidence.confidence.noise_aware.views import FeatureViews
 
-LOCAL = SETTINGS.local_noise
+TINY = SETTINGS.noise_model.tiny
 
 
 def _mixed_with_majority(
@@ -72,7 +72,7 @@ def _mixed_with_majority(
     own = majority[rows, codes]
     rivals = majority[rows]
     rivals[every_row, codes] = 0
-    odds = log_odds(own / np.maximum(own + rivals.max(axis=1), LOCAL.tiny))
+    odds = log_odds(own / np.maximum(own + rivals.max(axis=1), TINY))
 
     def shifted(scores: FloatArray) -> FloatArray:
         one_group = np.zeros(len(rows), dtype=np.int64)
@@ -85,7 +85,7 @@ def _mixed_with_majority(
 
 
 def _rows_to_one(values: FloatArray) -> FloatArray:
-    return np.asarray(values / np.maximum(values.sum(axis=1, keepdims=True), LOCAL.tiny))
+    return np.asarray(values / np.maximum(values.sum(axis=1, keepdims=True), TINY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +196,9 @@ def votes_of_all_graphs(
         Rows sum to at most 1.
     """
     logarithms = np.zeros((len(given), n_classes))
-    total = np.full((len(given), 1), LOCAL.tiny)
+    total = np.full((len(given), 1), TINY)
     graphs = [(graph, view.present) for view in views.each for graph in view.graphs]
-    for (graph, present), weight in zip(graphs, weights + LOCAL.tiny, strict=True):
+    for (graph, present), weight in zip(graphs, weights + TINY, strict=True):
         inside = slice(None) if present is None else present
         votes = close_votes(graph.closest(), given, n_classes, views.propagate)
         logarithms[inside] += weight * np.log(votes[inside])
@@ -248,7 +248,7 @@ def local_noise_posterior(
     """
     by_matrix = pool_posterior(pool, evidence, given, candidates)
     found = 1 - float(by_matrix.by_matrix.mean()) if by_matrix.identifiable else 0.0
-    explained = min(1.0, found / max(noise_rate, LOCAL.tiny))
+    explained = min(1.0, found / max(noise_rate, TINY))
     chances = label_chances(pool, evidence, candidates)
     rows, codes = by_matrix.rows, given[by_matrix.rows]
     confidence, distributions = _mixed_with_majority(

@@ -189,7 +189,7 @@ class SelectionSettings:
     uneven: float = 0.1
     """Total variation between label shares and equal ones above which "proportional" is tried. Not tuned."""
     share_count: float = 0.5
-    """Labels added to each class to estimate its share. Not tuned (Jeffreys' rule)."""
+    """Labels added to each class, or outcome, to estimate its share. Not tuned (Jeffreys' rule)."""
     rows_for_fitting: int = 10_000
     """Largest number of labels that a pool is fitted on. For cost; not tuned."""
     entries_for_fitting: int = 1_200_000
@@ -248,12 +248,8 @@ class LocalNoiseSettings:
     """A matrix that finds this part of the disagreement is not overruled by it. Decision 37."""
     lost_share: float = 0.5
     """Part of the disagreement that labels of classes which are not predicted may be. Decision 10."""
-    share_count: float = 0.5
-    """Agreeing and disagreeing labels added for a standard error. Not tuned (Jeffreys' rule)."""
     transition_count: float = 1.0
     """Right labels added to each class of the reported transition matrix. Safety."""
-    tiny: float = 1e-12
-    """Smallest divisor. Safety."""
 
 
 @dataclass(frozen=True, slots=True)
