@@ -142,12 +142,9 @@ def choose_pool(
     halves = stratified_folds(codes, 2, rng)
     counted = np.bincount(codes, minlength=n_classes) + SELECTION.share_count
     shares = counted / (len(codes) + SELECTION.share_count * n_classes)
-    even = np.full(n_classes, 1 / n_classes)
     tried: list[PoolCandidate] = []
 
-    bases = {"symmetric": even}
-    if np.abs(shares - even).sum() / 2 > SELECTION.uneven:
-        bases["proportional"] = shares
+    bases = {"symmetric": np.full(n_classes, 1 / n_classes), "proportional": shares}
     for kind, base in bases.items():
         pool, _ = fit_symmetric_pool(rows, base)
         tried.append(_candidate(kind, pool, all_rows, None, halves))

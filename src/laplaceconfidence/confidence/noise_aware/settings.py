@@ -186,8 +186,6 @@ class SelectionSettings:
     """Share, spread over all classes, that is added to ``pred_probs`` before the logarithm. Not tuned."""
     less_noise: float = 0.04
     """A symmetric T that finds this much less noise than another T must be clearly more likely. Recipe."""
-    uneven: float = 0.1
-    """Total variation between label shares and equal ones above which "proportional" is tried. Not tuned."""
     share_count: float = 0.5
     """Labels added to each class, or outcome, to estimate its share. Not tuned (Jeffreys' rule)."""
     rows_for_fitting: int = 10_000
