@@ -222,7 +222,8 @@ def fit_symmetric_pool(
         right, wrong = 1 - rate + NOISE_MODEL.least_rate, rate + NOISE_MODEL.least_rate
         value -= NOISE_MODEL.rate_prior * (np.log(wrong) + np.log(right)) / n
         share = (1 - rate) * p_own / chance / n
-        score_slopes = -p * share[:, None]
+        score_slopes = p
+        score_slopes *= -share[:, None]
         score_slopes[every_row, own] += share
         rate_slope = ((at_base - p_own) / chance).mean()
         rate_slope += NOISE_MODEL.rate_prior * (1 / wrong - 1 / right) / n
@@ -281,7 +282,8 @@ def fit_full_pool(
         value = value / n + 0.5 * NOISE_MODEL.bias_penalty * bias @ bias
         value += 0.5 * weights @ weights / (n * NOISE_MODEL.weight_spread**2)
         counts = pair_counts(posteriors, transition, rows.codes, rows.candidates)
-        score_slopes = posteriors - p
+        score_slopes = posteriors
+        score_slopes -= p
         slope = counts + prior_counts - transition * (counts.sum(axis=1, keepdims=True) + prior_rows)
         gradient = np.concatenate(
             [
@@ -350,11 +352,12 @@ def fit_weights(
         posteriors /= np.maximum(chance, TINY)[:, None]
         value = -np.log(chance + TINY).mean() + 0.5 * NOISE_MODEL.bias_penalty * bias @ bias
         value += 0.5 * weights @ weights / (n * NOISE_MODEL.weight_spread**2)
-        score_slopes = (posteriors - p) / n
+        score_slopes = posteriors
+        score_slopes -= p
         gradient = np.concatenate(
             [
-                (-rows.evidence_sums(score_slopes) + weights / (n * NOISE_MODEL.weight_spread**2)) * weights,
-                -rows.class_sums(score_slopes) + NOISE_MODEL.bias_penalty * bias,
+                (-rows.evidence_sums(score_slopes) + weights / NOISE_MODEL.weight_spread**2) * weights / n,
+                -rows.class_sums(score_slopes) / n + NOISE_MODEL.bias_penalty * bias,
             ]
         )
         return float(value), gradient

@@ -1,15 +1,16 @@
 """Probes: classifiers of the features, one per choice of held-out folds, fitted together.
 
 There are two kinds: discriminants, and multinomial logistic regressions, penalized in the metric of the
-features: axes of much variance are used first. All regressions share the features, so that their logits are
-one matrix product. L-BFGS has a separate step length for every fit. On principal axes the curvature is nearly
-diagonal and known in advance; it is the initial metric of L-BFGS. The cost grows with classes x samples x
-axes x steps; where that is much, only the first axes and fewer steps are used.
+features: axes of much variance are used first. All regressions share the features, so that the logits of a
+block of rows are one matrix product. L-BFGS has a separate step length for every fit. On principal axes the
+curvature is nearly diagonal and known in advance; it is the initial metric of L-BFGS. The cost grows with
+classes x samples x axes x steps; where that is much, only the first axes and fewer steps are used.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -164,8 +165,19 @@ def fit_probes(
     return Probes(regressions, discriminants)
 
 
+class _Block(NamedTuple):
+    """Rows that are computed together, and the fits that they are computed for."""
+
+    rows: slice | IntArray
+    fits: slice | IntArray
+
+
 class _Loss:
-    """Mean cross-entropy of every fit plus its ridge penalty, with the gradient, block by block."""
+    """Mean cross-entropy of every fit plus its ridge penalty, with the gradient, block by block.
+
+    Rows whose labels are held out in the same fits are in the same blocks, which these fits leave out.
+    Distributions would have to be copied for that, and are held out in one fit of five.
+    """
 
     def __init__(
         self,
@@ -180,31 +192,43 @@ class _Loss:
         self.n_fits, self.n_classes = shape
         self.l2, self.pool = np.float32(l2), pool
         self.n_visible = max(1.0, float((visible > 0).any(axis=1).sum()))
-        entries_per_row = self.n_fits * self.n_classes
-        self.blocks = list(
-            sized_row_blocks(len(features), entries_per_row, _ENTRIES_PER_BLOCK, _FEWEST_ROWS_PER_BLOCK)
-        )
+        if targets.ndim == 1:
+            shown, group = np.unique(visible > 0, axis=0, return_inverse=True)
+            members = [np.flatnonzero(group == number) for number in range(len(shown))]
+            self.blocks = [
+                _Block(rows[block], np.flatnonzero(fits))
+                for rows, fits in zip(members, shown, strict=True)
+                if fits.any()
+                for block in self._blocks(len(rows), int(fits.sum()))
+            ]
+        else:
+            self.blocks = [_Block(block, slice(None)) for block in self._blocks(len(features), self.n_fits)]
+
+    def _blocks(self, n_rows: int, n_fits: int) -> Iterator[slice]:
+        return sized_row_blocks(n_rows, n_fits * self.n_classes, _ENTRIES_PER_BLOCK, _FEWEST_ROWS_PER_BLOCK)
 
     def __call__(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Losses (fits,) and the gradient, shaped as the weights."""
-        parts = self.pool.map(lambda rows: self._block(rows, weights), self.blocks)
+        parts = self.pool.map(lambda block: self._block(block, weights), self.blocks)
         loss = np.zeros(self.n_fits)
         gradient = np.zeros_like(weights)
-        for part_loss, part_gradient in parts:
-            loss += part_loss
-            gradient += part_gradient
+        for block, (part_loss, part_gradient) in zip(self.blocks, parts, strict=True):
+            loss[block.fits] += part_loss
+            gradient[:, block.fits] += part_gradient
         loss /= self.n_visible
         gradient /= np.float32(self.n_visible)
         loss += 0.5 * float(self.l2) * np.einsum("dwc,dwc->w", weights[:-1], weights[:-1], dtype=np.float64)
         gradient[:-1] += self.l2 * weights[:-1]
         return loss, gradient
 
-    def _block(self, rows: slice, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _block(self, block: _Block, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rows, fits = block
+        weights = np.ascontiguousarray(weights[:, fits])
         d1 = len(weights)
-        z, visible = self.features[rows], self.visible[rows]
+        z, visible = self.features[rows], self.visible[rows][:, fits]
         logits = z @ weights[:-1].reshape(d1 - 1, -1)
         logits += weights[-1].reshape(-1)
-        logits = logits.reshape(len(z), self.n_fits, self.n_classes)
+        logits = logits.reshape(len(z), *weights.shape[1:])
         logits -= logits.max(axis=2, keepdims=True)
         targets = self.targets[rows]
         if targets.ndim == 1:  # one label per sample, the same in every fit
@@ -224,7 +248,7 @@ class _Loss:
             residual -= targets * visible[:, :, None]
         flat = residual.reshape(len(z), -1)
         gradient = np.empty_like(weights)
-        gradient[:-1] = (z.T @ flat).reshape(d1 - 1, self.n_fits, self.n_classes)
+        gradient[:-1] = (z.T @ flat).reshape(weights[:-1].shape)
         gradient[-1] = residual.sum(axis=0)
         return loss, gradient
 
