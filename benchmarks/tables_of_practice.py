@@ -48,10 +48,7 @@ def many_classes(result: dict[str, Any]) -> str:
         "## Many classes\n\n"
         '"banking 77" are real texts (TF-IDF), "mixture" is synthetic, "parts" are CIFAR-10 embeddings with '
         "made-up classes. The peer is cleanlab on `cross_val_predict(LogisticRegression())`. One "
-        "thread.\n\n"
-        + table(head, body)
-        + "\n"
-        + measured_on(result, "scikit-learn", "cleanlab")
+        "thread.\n\n" + table(head, body) + "\n" + measured_on(result, "scikit-learn", "cleanlab")
     )
 
 
