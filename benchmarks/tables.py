@@ -32,9 +32,9 @@ Written by `benchmarks/tables.py` from `benchmarks/results/*.json`; `make bench`
 package and its peers run in the same process on the same machine. The best of a column is bold; cells in
 which a peer is better stay.
 
-Not all of it is of one state of the code. Decision 38 changed the noise-aware estimator last. Its tables, many
-classes, annotators and raw texts were measured after that; photographs as files, verified labels, mixed noise
-and cost before. Training tables say where they are older.
+Not all of it is of one state of the code. Decision 38 changed the noise-aware estimator last. Its tables,
+many classes, annotators and raw texts were measured after that; photographs as files, verified labels, mixed
+noise and cost before. Training tables say where they are older.
 """
 
 
