@@ -139,7 +139,7 @@ def training() -> str:
             "Fashion-MNIST, small CNN",
             "10,000 images to train on, 10,000 to test; the preset `fashion-small`, in bfloat16. "
             "Cross-entropy makes as many passes; on weak views it sees the same crops and flips. Every run "
-            "had one core of a shared machine. Other kinds of noise were measured with the recipe before "
+            "had one core of a shared machine. Symmetric noise of 50% was measured with the recipe before "
             "only (decision 8).",
         ),
         "training_photographs_3000": (
