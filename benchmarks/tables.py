@@ -33,8 +33,8 @@ package and its peers run in the same process on the same machine. The best of a
 which a peer is better stay.
 
 Not all of it is of one state of the code. Decision 38 changed the noise-aware estimator last. Its tables,
-many classes, annotators and raw texts were measured after that; photographs as files, verified labels, mixed
-noise and cost before. Training tables say where they are older.
+many classes, annotators, raw texts and cost (but for instance noise) were measured after that; photographs as
+files, verified labels and mixed noise before. Training tables say where they are older.
 """
 
 
