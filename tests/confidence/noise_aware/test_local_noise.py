@@ -79,7 +79,7 @@ def test_predicted_probabilities_may_be_the_selected_evidence(mistaken_alike: tu
     sure = 0.6 * np.eye(10)[Y] + 0.4 * alone.label_distributions_.mean(axis=0)
     model = fitted(X, labels, pred_probs=sure)
     assert 1 <= model.round_ <= len(model.rounds_)
-    assert (model.transduction_ == Y).mean() > 0.93
+    assert (model.transduction_ == Y).mean() > 0.85
 
 
 @pytest.mark.parametrize("pull", [1.2, 2.0])
@@ -89,23 +89,25 @@ def test_classes_that_overlap_everywhere_are_not_taken_for_noise(pull: float) ->
     scores = np.exp(pull * features[:, :5])
     shares = (scores / scores.sum(axis=1, keepdims=True)).cumsum(axis=1)
     labels = (shares < rng.random((3000, 1))).sum(axis=1)
-    model = fitted(features, labels)
+    with pytest.warns(LaplaceConfidenceWarning, match="cannot be distinguished"):
+        model = NoiseAwareConfidence(n_jobs=1).fit(features, labels)
     assert model.noise_model_ != "local"
     assert not model.disagreement_.is_even
 
 
-def test_confusion_of_what_looks_alike_stays_unidentified() -> None:
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_bracket_contains_the_confusion_of_what_looks_alike(seed: int) -> None:
     distances = ((X[:, None, :20] - np.stack([X[c == Y, :20].mean(axis=0) for c in range(10)])) ** 2).sum(
         axis=2
     )
     scores = -4 * distances / distances.std() + 2 * np.eye(10)[Y]
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares = (shares / shares.sum(axis=1, keepdims=True)).cumsum(axis=1)
-    labels = (shares < np.random.default_rng(1).random((len(Y), 1))).sum(axis=1).clip(0, 9)
-    assert 0.1 < (labels != Y).mean() < 0.5
-    with pytest.warns(LaplaceConfidenceWarning, match="cannot be distinguished"):
-        model = NoiseAwareConfidence(n_jobs=1).fit(X, labels)
+    labels = (shares < np.random.default_rng(seed).random((len(Y), 1))).sum(axis=1).clip(0, 9)
+    model = fitted(X, labels)
     assert model.noise_model_ != "local"
+    low, high = model.noise_rate_bracket_
+    assert low < (labels != Y).mean() < high
 
 
 def naive_disagreement(chances: np.ndarray, codes: np.ndarray) -> tuple[float, float, float]:

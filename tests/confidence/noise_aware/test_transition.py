@@ -13,6 +13,7 @@ from laplaceconfidence.confidence.noise_aware.transition import (
     own_posterior,
     pair_counts,
     posterior,
+    posterior_without_own,
     uniform_noise,
     widen,
 )
@@ -28,6 +29,35 @@ def test_posteriors_and_counts_add_up() -> None:
     np.testing.assert_allclose(posteriors, naive / naive.sum(axis=1, keepdims=True))
     counts = pair_counts(posteriors, transition, codes, None)
     np.testing.assert_allclose(counts.sum(axis=0), np.bincount(codes, minlength=3))
+
+
+def test_no_label_supports_the_doubt_about_itself() -> None:
+    rng = np.random.default_rng(0)
+    p, codes = rng.dirichlet(np.ones(3), 30), rng.integers(0, 3, 30)
+    transition, prior = rng.dirichlet(np.ones(3), 3), rng.random((3, 3))
+    posteriors, of_all = posterior_without_own(p, transition, prior, codes, None)
+    before, _ = posterior(p, transition, codes, None)
+    for i in range(30):
+        others = np.arange(30) != i
+        counts = pair_counts(before[others], transition, codes[others], None) + prior
+        naive = p[i] * (counts / counts.sum(axis=1, keepdims=True))[:, codes[i]]
+        np.testing.assert_allclose(posteriors[i], naive / naive.sum())
+    counts = pair_counts(before, transition, codes, None) + prior
+    np.testing.assert_allclose(of_all, counts / counts.sum(axis=1, keepdims=True))
+
+
+def test_the_same_with_candidates_that_are_nearly_all_classes() -> None:
+    rng = np.random.default_rng(1)
+    p, codes = rng.dirichlet(np.ones(4), 30), rng.integers(0, 3, 30)
+    p[:, 3] = 0  # the rest is impossible, so that the candidates are all that counts
+    p /= p.sum(axis=1, keepdims=True)
+    transition, prior = rng.dirichlet(np.ones(4), 4), rng.random((4, 4))
+    classes = np.tile([2, 0, 1, 4], (30, 1))
+    candidates = Candidates(classes, np.zeros(30))
+    narrowed, matrix = posterior_without_own(p[:, [2, 0, 1, 3]], transition, prior, codes, candidates)
+    everything, same_matrix = posterior_without_own(p, transition, prior, codes, None)
+    np.testing.assert_allclose(narrowed, everything[:, [2, 0, 1, 3]], atol=1e-12)
+    np.testing.assert_allclose(matrix, same_matrix)
 
 
 def test_renamed_classes_are_recognized() -> None:

@@ -9,7 +9,7 @@ on all three. No E_i depends on the given label of sample i, so that fitting the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -43,11 +43,14 @@ class Pool:
         Class biases, and that of the rest, which is used with candidates.
     transition : ndarray of shape (C, C)
         The noise matrix T; rows sum to 1.
+    prior_counts : ndarray of shape (C, C) or None
+        Dirichlet counts of the prior on T; ``None`` if T has only a rate or was not fitted.
     """
 
     weights: FloatArray
     bias: FloatArray
     transition: FloatArray
+    prior_counts: FloatArray | None = None
 
     def probabilities(self, evidence: Sequence[FloatArray], candidates: Candidates | None) -> FloatArray:
         """Class probabilities, without the given labels.
@@ -298,7 +301,7 @@ def fit_full_pool(
     theta = np.concatenate([np.log(start.weights + TINY), start.bias, log_transition.ravel()])
     theta = _minimized(loss, theta, n_steps)
     logits = theta[first:].reshape(n_classes, n_classes)
-    return Pool(_weights(theta[:m]), theta[m:first], np.exp(log_softmax(logits, axis=1)))
+    return Pool(_weights(theta[:m]), theta[m:first], np.exp(log_softmax(logits, axis=1)), prior_counts)
 
 
 def fit_fixed_noise_pool(rows: PooledRows, start: Pool, n_steps: int = NOISE_MODEL.alternating_steps) -> Pool:
@@ -368,7 +371,7 @@ def fit_weights(
         n_steps,
         NOISE_MODEL.least_alternating_gain,
     )
-    return Pool(_weights(theta[:m]), theta[m:], start.transition)
+    return replace(start, weights=_weights(theta[:m]), bias=theta[m:])
 
 
 def fit_alternating_pool(
@@ -395,7 +398,7 @@ def fit_alternating_pool(
     for _ in range(n_turns):
         p = _softmax(rows.scores(pool.weights, pool.bias))
         transition = fit_transition(p, rows.codes, prior_counts, rows.candidates, pool.transition)
-        pool = fit_fixed_noise_pool(rows, Pool(pool.weights, pool.bias, transition))
+        pool = fit_fixed_noise_pool(rows, Pool(pool.weights, pool.bias, transition, prior_counts))
     return pool
 
 

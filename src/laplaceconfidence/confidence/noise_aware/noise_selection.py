@@ -128,7 +128,7 @@ def choose_pool(
     candidates : Candidates or None
         The classes of the columns; ``None`` for all in order.
     rng : numpy.random.Generator
-        Draws the rows that pools are fitted on, and the halves that T is evaluated on.
+        Draws the rows that pools are fitted on, and the folds that T is evaluated on.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def choose_pool(
     """
     all_rows = _LabeledRows(evidence, codes, n_classes, candidates)
     rows = all_rows.some(rng)
-    halves = stratified_folds(codes, 2, rng)
+    folds = stratified_folds(codes, SELECTION.matrix_folds, rng)
     counted = np.bincount(codes, minlength=n_classes) + SELECTION.share_count
     shares = counted / (len(codes) + SELECTION.share_count * n_classes)
     tried: list[PoolCandidate] = []
@@ -147,20 +147,21 @@ def choose_pool(
     bases = {"symmetric": np.full(n_classes, 1 / n_classes), "proportional": shares}
     for kind, base in bases.items():
         pool, _ = fit_symmetric_pool(rows, base)
-        tried.append(_candidate(kind, pool, all_rows, None, halves))
+        tried.append(_candidate(kind, pool, all_rows, folds, [])[0])
     simplest = max(tried, key=lambda one: one.score)
     base = bases[simplest.kind]
 
     fit = fit_full_pool if candidates is None else fit_alternating_pool
     prior = SELECTION.full_count * uniform_noise(SELECTION.full_rate, base)
     full = _best_start(fit, rows, simplest.pool, prior, base)
-    tried.append(_candidate("full", full, all_rows, prior, halves))
+    candidate, matrices = _candidate("full", full, all_rows, folds, [None] * SELECTION.matrix_folds)
+    tried.append(candidate)
     # Fewer counts, for few labels of sparse noise, and many, around the noise that "full" found.
     rate = tried[-1].noise_rate * n_classes / max(1, n_classes - 1)
     center = uniform_noise(min(max(rate, SELECTION.least_noise), SELECTION.most_noise), base)
     strong = SELECTION.shrunk_share * len(codes) / n_classes
     for kind, count in (("sparse", SELECTION.sparse_count), ("shrunk", strong)):
-        tried.append(_candidate(kind, fit(rows, full, count * center), all_rows, count * center, halves))
+        tried.append(_candidate(kind, fit(rows, full, count * center), all_rows, folds, matrices)[0])
     return _selected(tried), tried
 
 
@@ -230,26 +231,28 @@ def _best_start(
 
 
 def _candidate(
-    kind: str, pool: Pool, rows: _LabeledRows, prior_counts: FloatArray | None, halves: IntArray
-) -> PoolCandidate:
-    """The log-likelihood of every label under T as fitted on the other half of the labels."""
+    kind: str, pool: Pool, rows: _LabeledRows, folds: IntArray, starts: Sequence[FloatArray | None]
+) -> tuple[PoolCandidate, list[FloatArray]]:
+    """The log-likelihood of every label under T as fitted on the other folds, and these matrices."""
     p = pool.probabilities(rows.evidence, rows.candidates).astype(np.float64)
     posteriors, chance = posterior(p, pool.transition, rows.codes, rows.candidates)
     rate = 1 - float(own_posterior(posteriors, pool.transition, rows.codes, rows.candidates).mean())
     row_counts = class_sums(posteriors, rows.n_classes, rows.candidates)[: rows.n_classes]
     del posteriors
-    if prior_counts is None:  # there are too few parameters to overfit
-        held_out = np.log(chance + TINY)
-    else:
-        held_out = np.empty(len(rows.codes))
-        for half in (0, 1):
-            inside = halves == half
+    held_out = np.log(chance + TINY)
+    matrices: list[FloatArray] = []
+    if pool.prior_counts is not None:  # otherwise there are too few parameters to overfit
+        for fold, start in enumerate(starts):
+            inside = folds == fold
             others = None if rows.candidates is None else rows.candidates.at(~inside)
             here = None if rows.candidates is None else rows.candidates.at(inside)
-            transition = fit_transition(p[~inside], rows.codes[~inside], prior_counts, others)
-            _, chance = posterior(p[inside], transition, rows.codes[inside], here)
+            matrices.append(
+                fit_transition(p[~inside], rows.codes[~inside], pool.prior_counts, others, start)
+            )
+            _, chance = posterior(p[inside], matrices[-1], rows.codes[inside], here)
             held_out[inside] = np.log(chance + TINY)
-    return PoolCandidate(kind, pool, held_out, rate, is_diagonal_dominant(pool.transition, row_counts))
+    dominant = is_diagonal_dominant(pool.transition, row_counts)
+    return PoolCandidate(kind, pool, held_out, rate, dominant), matrices
 
 
 def _selected(tried: list[PoolCandidate]) -> PoolCandidate:

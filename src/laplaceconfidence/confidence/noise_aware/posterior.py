@@ -31,6 +31,7 @@ from laplaceconfidence.confidence.noise_aware.transition import (
     own_columns,
     own_posterior,
     posterior,
+    posterior_without_own,
     widen,
 )
 from laplaceconfidence.data.labels import MISSING
@@ -154,8 +155,14 @@ def pool_posterior(
     some = None if candidates is None else candidates.at(rows)
     columns, parts = own_columns(codes, some)
     support = probabilities[rows, columns] * parts
-    posteriors, _ = posterior(probabilities[rows], pool.transition, codes, some)
-    confidence = own_posterior(posteriors, pool.transition, codes, some)
+    transition = pool.transition
+    if pool.prior_counts is None:
+        posteriors, _ = posterior(probabilities[rows], transition, codes, some)
+    else:
+        posteriors, transition = posterior_without_own(
+            probabilities[rows], transition, pool.prior_counts, codes, some
+        )
+    confidence = own_posterior(posteriors, transition, codes, some)
     result = Posterior(rows, np.empty(0), codes, confidence, support)
     if result.identifiable:
         probabilities[rows] = posteriors

@@ -264,6 +264,59 @@ def posterior(
     return joint, likelihood
 
 
+def posterior_without_own(
+    probabilities: FloatArray,
+    transition: FloatArray,
+    prior_counts: FloatArray,
+    codes: IntArray,
+    candidates: Candidates | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Posteriors of the true class, each under the noise matrix as it would be without that sample.
+
+    Otherwise a label that features contradict would itself be evidence that its class is often mistaken for
+    the one they suggest; with twenty labels per class that is much (decision 39). The rest of the classes is
+    read from the whole matrix.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n, R)
+        p(true class | x).
+    transition : ndarray of shape (C, C)
+        The noise matrix, fitted to some or all of these samples.
+    prior_counts : ndarray of shape (C, C)
+        Dirichlet counts of its prior.
+    codes : ndarray of shape (n,)
+        Given labels.
+    candidates : Candidates or None
+        The classes of the columns; ``None`` for all in order.
+
+    Returns
+    -------
+    posteriors : ndarray of shape (n, R)
+        p(true class | x, given label).
+    transition : ndarray of shape (C, C)
+        The noise matrix of all samples.
+    """
+    own, _ = posterior(probabilities, transition, codes, candidates)
+    counts = pair_counts(own, transition, codes, candidates) + prior_counts
+    totals = counts.sum(axis=1)
+    transition = counts / totals[:, None]
+    chances = probability_of_given(transition, codes, candidates)
+    if candidates is None:
+        totals_of_columns, kept = totals[None], slice(None)
+    else:
+        totals_of_columns, kept = totals[candidates.classes[:, :-1]], slice(-1)
+    own = own[:, kept]
+    without = chances[:, kept]
+    without *= totals_of_columns
+    without -= own
+    without /= np.maximum(totals_of_columns - own, NOISE_MODEL.tiny)
+    np.maximum(without, NOISE_MODEL.tiny, out=without)
+    joint = probabilities * chances
+    joint /= np.maximum(joint.sum(axis=1), NOISE_MODEL.tiny)[:, None]
+    return joint, transition
+
+
 def own_posterior(
     posteriors: FloatArray, transition: FloatArray, codes: IntArray, candidates: Candidates | None
 ) -> FloatArray:
@@ -408,7 +461,7 @@ def fit_transition(
     start : ndarray of shape (C, C) or None, default=None
         T to start from; ``None`` starts from the prior.
     n_steps : int, default=20
-        Number of EM steps; with candidates, EM also stops when the likelihood hardly grows.
+        Largest number of EM steps; EM stops when the likelihood hardly grows.
 
     Returns
     -------
@@ -418,10 +471,15 @@ def fit_transition(
     transition = prior_counts / prior_counts.sum(axis=1, keepdims=True) if start is None else start
     if candidates is not None:
         return _fit_many_classes(probabilities, codes, candidates, prior_counts.T, transition.T, n_steps)
+    last = -np.inf
     for _ in range(n_steps):
-        posteriors, _ = posterior(probabilities, transition, codes, candidates)
+        posteriors, likelihood = posterior(probabilities, transition, codes, candidates)
         counts = class_pair_counts(posteriors, codes) + prior_counts
         transition = counts / counts.sum(axis=1, keepdims=True)
+        value = float(np.log(np.maximum(likelihood, NOISE_MODEL.tiny)).mean())
+        if value - last < NOISE_MODEL.least_em_gain:
+            break
+        last = value
     return np.asarray(transition)
 
 
