@@ -246,9 +246,7 @@ def _candidate(
             inside = folds == fold
             others = None if rows.candidates is None else rows.candidates.at(~inside)
             here = None if rows.candidates is None else rows.candidates.at(inside)
-            matrices.append(
-                fit_transition(p[~inside], rows.codes[~inside], pool.prior_counts, others, start)
-            )
+            matrices.append(fit_transition(p[~inside], rows.codes[~inside], pool.prior_counts, others, start))
             _, chance = posterior(p[inside], matrices[-1], rows.codes[inside], here)
             held_out[inside] = np.log(chance + TINY)
     dominant = is_diagonal_dominant(pool.transition, row_counts)
