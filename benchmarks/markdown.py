@@ -16,9 +16,8 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 def measured_on(result: dict[str, Any], *peers: str) -> str:
     """The machine, the versions that matter and the settings, in one line."""
     machine = result["machine"]
-    parts = [
-        f"{machine['cores']} core{'s' * (machine['cores'] != 1)} of {machine['processor']}, {machine['memory_gib']} GiB"
-    ]
+    cores = "1 core" if machine["cores"] == 1 else f"{machine['cores']} cores"
+    parts = [f"{cores} of {machine['processor']}, {machine['memory_gib']} GiB"]
     parts.append(", ".join(f"{name} {machine['versions'][name]}" for name in peers))
     parts.append(", ".join(f"{name} {value}" for name, value in result.get("settings", {}).items()))
     return f"*{'; '.join(part for part in parts if part)}.*\n"

@@ -32,9 +32,11 @@ from laplaceconfidence.confidence.noise_aware import (
     NoiseAwareConfidence,
     local_noise,
     noise_selection,
+    posterior,
     round_selection,
     views,
 )
+from laplaceconfidence.confidence.noise_aware import transition as transitions
 from laplaceconfidence.confidence.noise_aware.propagation import Propagator
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.data.dataset import NoisyDataset
@@ -145,6 +147,17 @@ def without_anchors() -> Variant:
     )
 
 
+def with_own_label() -> Variant:
+    """Posteriors under the matrix of all labels, which the own one has a part in."""
+
+    def with_all(p: Any, transition: Any, _counts: Any, codes: Any, candidates: Any) -> tuple[Any, Any]:
+        return transitions.posterior(p, transition, codes, candidates)[0], transition
+
+    return Variant(
+        "own label in the matrix", lambda: patch.object(posterior, "posterior_without_own", with_all)
+    )
+
+
 def tails(heavy: bool) -> Variant:
     """Discriminants that are not chosen by held-out labels."""
     name = "heavy tails always" if heavy else "no heavy tails"
@@ -168,6 +181,8 @@ def variants() -> list[Variant]:
         without_evidence(3, "raw graph"),
         without_votes(),
         without_anchors(),
+        with_own_label(),
+        *(moved("selection.matrix_folds", n) for n in (2, 5)),
         without_kinds("sparse"),
         without_kinds("shrunk"),
         without_kinds("full"),
