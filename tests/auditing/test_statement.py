@@ -164,7 +164,7 @@ def test_labels_to_look_at_are_listed_where_no_noise_is_found(unidentified: Audi
     assert "score<" not in html
     assert min(probabilities) > 0.5  # by the evidence, and not by the reading in which all labels are right
     assert result.suspects(5)["alternative_label"].tolist() == suggested[:5].tolist()
-    assert " of 240 labels (2.4% to 34%) may be wrong, 0 flagged, by noise-aware)" in repr(result)
+    assert " of 240 labels (1.3% to 34%) may be wrong, 0 flagged, by noise-aware)" in repr(result)
 
 
 def test_suggestions_of_unidentified_noise_are_not_applied(unidentified: AuditResult) -> None:

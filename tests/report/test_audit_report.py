@@ -88,7 +88,7 @@ def test_labels_are_listed_by_rank_where_the_noise_is_not_identified(tmp_path: P
         result = find_label_issues(labels, features, ids=ids, random_state=0)
     _, page = page_of(write_report(result.save(tmp_path / "run")).path)
     text = "".join(page.texts)
-    assert "Between 2.4% and 34% of 240 labels may be wrong" in text
+    assert "Between 1.3% and 34% of 240 labels may be wrong" in text
     assert "First verify 100 labels drawn at random" in text
     assert re.search(r"The first 48 of \d+ labels to look at", text)
     assert "only their order counts" in text
