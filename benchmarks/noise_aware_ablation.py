@@ -306,6 +306,14 @@ def measure(variant: Variant, name: str, number: int) -> dict[str, Any]:
             n_jobs=1, random_state=FIRST_SEED + number, **dict(variant.arguments)
         )
         model = estimator.fit(data.features, data.labels)
+    return scores_of(model, data) | {
+        "noise_model": model.noise_model_,
+        "cpu_seconds": time.process_time() - start,
+    }
+
+
+def scores_of(model: NoiseAwareConfidence, data: NoisyDataset) -> dict[str, Any]:
+    """How well the confidences find wrong labels, and how well the noise rate is estimated."""
     right = data.labels == data.true_labels
     scores = score_confidence(model.confidence_, right)
     return {
@@ -313,8 +321,6 @@ def measure(variant: Variant, name: str, number: int) -> dict[str, Any]:
         "average_precision": scores.average_precision,
         "calibration_error": scores.calibration_error,
         "rate_error": abs(model.noise_rate_ - float((~right).mean())),
-        "noise_model": model.noise_model_,
-        "cpu_seconds": time.process_time() - start,
     }
 
 

@@ -21,11 +21,11 @@ import numpy as np
 
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence, views
 from laplaceconfidence.data.dataset import NoisyDataset
-from laplaceconfidence.evaluation.metrics import score_confidence
 from laplaceconfidence.threads import limited_threads
 from many_classes import banking
 from measuring import save
 from noise_aware import CONFUSED, weak_log_probabilities, with_noise
+from noise_aware_ablation import scores_of
 from real_features import Absent, quality_sets
 
 N_SAMPLES = 2_000
@@ -65,15 +65,8 @@ def measure(data: NoisyDataset, variant: str, seed: int) -> dict[str, Any]:
     with patch.object(views, "principal_coordinates", changed), limited_threads(1):
         model = NoiseAwareConfidence(n_components=width, n_jobs=1, random_state=seed)
         model.fit(data.features, data.labels)
-    right = data.labels == data.true_labels
-    scores = score_confidence(model.confidence_, right)
-    return {
-        "auroc": scores.auroc,
-        "average_precision": scores.average_precision,
-        "calibration_error": scores.calibration_error,
-        "rate_error": abs(model.noise_rate_ - float((~right).mean())),
-        "held_out": max(one["held_out_log_likelihood"] for one in model.rounds_ if "candidates" in one),
-    }
+    held_out = max(one["held_out_log_likelihood"] for one in model.rounds_ if "candidates" in one)
+    return scores_of(model, data) | {"held_out": held_out}
 
 
 def show(rows: list[dict[str, Any]]) -> None:

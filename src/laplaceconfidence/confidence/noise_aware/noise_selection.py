@@ -157,7 +157,7 @@ def choose_pool(
     candidate, matrices = _candidate("full", full, all_rows, folds, [None] * SELECTION.matrix_folds)
     tried.append(candidate)
     # Fewer counts, for few labels of sparse noise, and many, around the noise that "full" found.
-    rate = tried[-1].noise_rate * n_classes / max(1, n_classes - 1)
+    rate = candidate.noise_rate * n_classes / max(1, n_classes - 1)
     center = uniform_noise(min(max(rate, SELECTION.least_noise), SELECTION.most_noise), base)
     strong = SELECTION.shrunk_share * len(codes) / n_classes
     for kind, count in (("sparse", SELECTION.sparse_count), ("shrunk", strong)):
