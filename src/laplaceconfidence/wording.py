@@ -24,6 +24,28 @@ def counted(n: int, one: str, several: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else several or one + 's'}"
 
 
+def listed(values: Sequence[object], most: int = 10) -> str:
+    """The first of several values as they are written in Python, for messages.
+
+    Parameters
+    ----------
+    values : sequence
+        The values, plain Python objects.
+    most : int, default=10
+        How many are shown.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> listed(["cat", "dog"]), listed(range(40), most=3)
+    ("'cat', 'dog'", '0, 1, 2, ...')
+    """
+    return ", ".join(repr(value) for value in values[:most]) + (", ..." if len(values) > most else "")
+
+
 def duration(seconds: float) -> str:
     """A time in its usual unit: "40 s", "12 min", "3.5 h".
 

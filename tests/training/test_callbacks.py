@@ -141,6 +141,8 @@ def test_callbacks_are_checked_and_copied_as_scikit_learn_does() -> None:
     X, y, _ = noisy_digits(60)
     with pytest.raises(InvalidInputError, match="'callbacks' parameter must be objects of subclasses"):
         quick(callbacks=[print]).fit(X, y)
+    with pytest.raises(InvalidInputError, match="'callbacks' parameter must be a list"):
+        quick(callbacks=EarlyStopping(4)).fit(X, y)
 
 
 def test_tensorboard_from_python(tmp_path: Path) -> None:

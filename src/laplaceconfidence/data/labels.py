@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from laplaceconfidence.arrays import BoolArray, IntArray, to_numpy
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.validation import must_be
+from laplaceconfidence.wording import listed
 
 MISSING = -1
 """The code of a label that was not given."""
@@ -308,12 +309,7 @@ def _positions(values: NDArray[Any], class_values: NDArray[Any], parameter: str)
     distinct, which, counts = np.unique(values, return_inverse=True, return_counts=True)
     known = np.array([order.get(value, MISSING) for value in distinct.tolist()], dtype=np.int64)
     if (unknown := known == MISSING).any():
-        rule = f"among the {len(order)} classes {_shown(class_values)}"
+        rule = f"among the {len(order)} classes ({listed(class_values.tolist())})"
         example = distinct[unknown].tolist()[0]
         raise must_be(parameter, rule, example, f"({int(counts[unknown].sum())} such labels)")
     return known[which]
-
-
-def _shown(values: NDArray[Any], most: int = 10) -> str:
-    listed = ", ".join(repr(value) for value in values[:most].tolist())
-    return f"({listed}{', ...' if len(values) > most else ''})"

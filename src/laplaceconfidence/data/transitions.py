@@ -11,6 +11,7 @@ from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
 from laplaceconfidence.data.cifar_classes import CIFAR100_SUPERCLASSES
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.validation import check_integer, check_real, check_same_length, must_be
+from laplaceconfidence.wording import listed
 
 CIFAR10_ASYMMETRIC: Mapping[str, str] = {
     "truck": "automobile",
@@ -168,6 +169,5 @@ def _code_of(name_or_code: Any, class_names: Sequence[str]) -> int:
     is_code = isinstance(name_or_code, (int, np.integer)) and not isinstance(name_or_code, bool)
     if is_code and 0 <= name_or_code < len(class_names):
         return int(name_or_code)
-    shown = ", ".join(repr(name) for name in class_names[:10]) + (", ..." if len(class_names) > 10 else "")
-    rule = f"made of names of the {len(class_names)} classes ({shown}) or their codes"
+    rule = f"made of names of the {len(class_names)} classes ({listed(class_names)}) or their codes"
     raise must_be("mapping", rule, name_or_code)

@@ -13,6 +13,7 @@ from laplaceconfidence.stages import LOGGER
 from laplaceconfidence.training.progress import counts, measured_text
 from laplaceconfidence.training.time_left import TimeLeft
 from laplaceconfidence.validation import check_choice, check_integer, check_real
+from laplaceconfidence.wording import counted
 
 
 @dataclass(slots=True, eq=False)
@@ -152,7 +153,7 @@ class EarlyStopping(Callback):
                 highest, last_rise = value, max(number, self.first_rounds)
         if sum(number > last_rise for number in values) >= self.patience:
             what = "loss did not fall" if self.monitor == "loss" else "validation accuracy did not rise"
-            context.stop(f"The {what} for {self.patience} rounds.")
+            context.stop(f"The {what} for {counted(self.patience, 'round')}.")
 
     def _value(self, record: Mapping[str, Any]) -> float:
         """What has to rise."""

@@ -301,6 +301,8 @@ class RobustClassifier(NotebookSummary, NetworkClassifier):
         check_integer(self.n_workers, "n_workers", minimum=0)
         check_real(self.checkpoint_seconds, "checkpoint_seconds", at_least=0)
         check_integer(self.verbose, "verbose", minimum=0)
+        if not isinstance(self.callbacks, Sequence):
+            raise must_be("callbacks", "a list of objects of subclasses of Callback", self.callbacks)
         for callback in self.callbacks:
             if not isinstance(callback, Callback):
                 raise must_be("callbacks", "objects of subclasses of Callback", callback)

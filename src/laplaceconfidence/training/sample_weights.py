@@ -13,6 +13,7 @@ from laplaceconfidence.arrays import FloatArray, IntArray, to_numpy
 from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.exceptions import TrainingStopped
 from laplaceconfidence.validation import check_finite, check_real, check_same_length, must_be
+from laplaceconfidence.wording import listed
 
 ClassWeight = str | Mapping[Any, float] | None
 """How much classes count: "balanced", weights by class, or ``None`` where all samples count alike."""
@@ -43,7 +44,7 @@ def combined_weights(
         return None
     weights = np.ones(len(labels)) if sample_weight is None else _checked(sample_weight, len(labels))
     if class_weight is not None:
-        by_class = _weights_of_classes(class_weight, labels, list(classes))
+        by_class = _weights_of_classes(class_weight, labels, np.asarray(classes).tolist())
         weights = weights * np.append(by_class, 1.0)[labels]  # -1 reads the last entry
     if not (weights[labels != MISSING] > 0).any():
         raise must_be("sample_weight", "above 0 for at least one labeled sample", "no such weight")
@@ -100,7 +101,7 @@ def _weights_of_classes(class_weight: ClassWeight, labels: IntArray, classes: li
     if isinstance(class_weight, Mapping):
         for name, weight in class_weight.items():
             if name not in classes:
-                raise must_be("class_weight", f"weights of the classes {classes}", name)
+                raise must_be("class_weight", f"weights of the classes ({listed(classes)})", name)
             check_real(weight, "class_weight", at_least=0)
         return np.array([float(class_weight.get(name, 1.0)) for name in classes])
     if class_weight != "balanced":
