@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
-
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from laplaceconfidence.confidence.inputs import at_given_labels, refuse_sample_weight
-from laplaceconfidence.confidence.probabilities import check_probabilities
-from laplaceconfidence.confidence.protocol import EvidenceKind
+from laplaceconfidence.arrays import FloatArray, IntArray
+from laplaceconfidence.confidence.inputs import at_given_labels
+from laplaceconfidence.confidence.self_confidence import SelfConfidence
 
 
-class NormalizedMargin(BaseEstimator):
+class NormalizedMargin(SelfConfidence):
     """Half of one plus the margin of the given label: (p[y] - max of the other classes + 1) / 2.
 
     The score lies in [0, 1]. It is 0.5 where the given label and the best other class are equally likely, and
@@ -55,46 +52,8 @@ class NormalizedMargin(BaseEstimator):
     array([0.9, 0.8, 0.3])
     """
 
-    evidence: ClassVar[EvidenceKind] = "probabilities"
-    neighborhood_: ClassVar[None] = None
-
-    def __init__(
-        self,
-        *,
-        classes: Any = None,
-        missing_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.classes = classes
-        self.missing_label = missing_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, *, sample_weight: None = None) -> Self:
-        """Compare the class probabilities at the given labels with those of the other classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, C)
-            Class probabilities, rows summing to 1.
-        y : array-like of shape (n,)
-            Given labels.
-        sample_weight : None
-            Not supported: other values raise ``InvalidInputError``.
-
-        Returns
-        -------
-        NormalizedMargin
-            The fitted estimator.
-        """
-        refuse_sample_weight(self, sample_weight, "each confidence depends on one row of 'X' only")
-        self.label_distributions_, given = check_probabilities(
-            X, y, classes=self.classes, missing_label=self.missing_label
-        )
-        self.classes_ = given.class_values
-        others = self.label_distributions_.copy()
-        others[np.arange(len(others)), np.maximum(given.codes, 0)] = 0
-        own = at_given_labels(self.label_distributions_, given.codes)
-        self.confidence_ = (own - others.max(axis=1) + 1) / 2
-        return self
+    def _scores(self, distributions: FloatArray, codes: IntArray) -> FloatArray:
+        others = distributions.copy()
+        others[np.arange(len(others)), np.maximum(codes, 0)] = 0
+        margins: FloatArray = (at_given_labels(distributions, codes) - others.max(axis=1) + 1) / 2
+        return margins

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
+from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.inputs import at_given_labels, refuse_sample_weight
 from laplaceconfidence.confidence.probabilities import check_probabilities
 from laplaceconfidence.confidence.protocol import EvidenceKind
@@ -70,7 +71,7 @@ class SelfConfidence(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, *, sample_weight: None = None) -> Self:
-        """Read the class probabilities at the given labels.
+        """Compute the score of every given label from its class probabilities.
 
         Parameters
         ----------
@@ -83,7 +84,7 @@ class SelfConfidence(BaseEstimator):
 
         Returns
         -------
-        SelfConfidence
+        SelfConfidence or NormalizedMargin
             The fitted estimator.
         """
         refuse_sample_weight(self, sample_weight, "each confidence depends on one row of 'X' only")
@@ -91,5 +92,8 @@ class SelfConfidence(BaseEstimator):
             X, y, classes=self.classes, missing_label=self.missing_label
         )
         self.classes_ = given.class_values
-        self.confidence_ = at_given_labels(self.label_distributions_, given.codes)
+        self.confidence_ = self._scores(self.label_distributions_, given.codes)
         return self
+
+    def _scores(self, distributions: FloatArray, codes: IntArray) -> FloatArray:
+        return at_given_labels(distributions, codes)
