@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 from laplaceconfidence.data.cifar_classes import CIFAR10_CLASSES
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.digits import load_digits
+from laplaceconfidence.files import replacing
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")  # apt-get install dataset-fashion-mnist
 EMBEDDINGS = Path(__file__).parents[2] / "shared" / "data" / "cifar10_embeddings.npz"
@@ -93,3 +95,21 @@ def present_sets(wanted: Sequence[str] | None = None) -> Iterator[tuple[str, Noi
             print(f"{data.name} was not found: {data.advice}")
         else:
             yield name, data
+
+
+def write_fashion(path: Path) -> None:
+    """The file that the bench ``small-table-fashion`` reads: 10,000 training and 2,000 test images."""
+    arrays: dict[str, np.ndarray] = {}
+    for name, part, n in (("train", "train", 10_000), ("test", "t10k", 2_000)):
+        found = fashion(n, n_features=None, part=part)
+        if isinstance(found, Absent):
+            raise SystemExit(f"{found.name} was not found: {found.advice}")
+        arrays |= {f"{name}_images": np.asarray(found.images), f"{name}_labels": found.labels}
+    with replacing(path) as temporary:
+        np.savez(temporary, allow_pickle=False, **arrays)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=write_fashion.__doc__)
+    parser.add_argument("file", type=Path, help="such as fashion.npz")
+    write_fashion(parser.parse_args().file)

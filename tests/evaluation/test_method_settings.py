@@ -19,6 +19,7 @@ from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.training.methods.cross_entropy import CrossEntropy
 from laplaceconfidence.training.methods.dividemix import DivideMix
 from laplaceconfidence.training.methods.laplace import Laplace
+from laplaceconfidence.training.methods.mlnt import MLNT
 
 
 def settings(
@@ -105,6 +106,7 @@ def test_the_closest_published_settings() -> None:
 
 def test_equal_passes_set_the_rounds() -> None:
     assert rounds_for_passes(CrossEntropy(), 30) == 30
+    assert rounds_for_passes(MLNT(), 30) == 60  # mentor and student; the teacher is an average
     # Five rounds of one pass, then two passes in each round.
     assert rounds_for_passes(Laplace(warmup=5, passes=2), 25) == 15
     assert rounds_for_passes(Laplace(warmup=5, passes=2), 26) == 16

@@ -154,6 +154,8 @@ def closest_published(
 def rounds_for_passes(method: Method, passes: float) -> int:
     """The fewest rounds in which every network is trained on each sample ``passes`` times.
 
+    Networks that are never trained themselves, such as averages of another one, do not count.
+
     Parameters
     ----------
     method : Method
@@ -171,10 +173,9 @@ def rounds_for_passes(method: Method, passes: float) -> int:
             used = _in_run(method, rounds)
         except InvalidInputError:  # too few rounds for this method
             return False
-        done = sum(
-            phase.passes * len(phase.trains) for round in range(rounds) for phase in used.phases(round)
-        )
-        return done >= passes * used.n_networks
+        phases = [phase for round in range(rounds) for phase in used.phases(round)]
+        trained = {network for phase in phases for network in phase.trains}
+        return sum(phase.passes * len(phase.trains) for phase in phases) >= passes * len(trained)
 
     most = 1
     while not is_enough(most):
