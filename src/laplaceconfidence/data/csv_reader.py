@@ -18,6 +18,7 @@ from laplaceconfidence.data.label_files import GAPS_AMONG_NUMBERS, parse_labels
 from laplaceconfidence.data.read_options import USUAL_NAMES, ReadOptions, names_column
 from laplaceconfidence.data.tables import TABLE_OPTIONS, dataset_of_table
 from laplaceconfidence.exceptions import DataFormatError, LaplaceConfidenceWarning
+from laplaceconfidence.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,8 +164,8 @@ def _warn_of_short_rows(path: Path, separator: str) -> None:
         csv.field_size_limit(limit)
     if short:
         warnings.warn(
-            f"{len(short):,} rows of {path} have fewer cells than the heading, the first is row {short[0]}: "
-            "the cells at their end are taken as empty. Check that no separator is lost in them.",
+            f"In {counted(len(short), 'row')} of {path} there are fewer cells than in the heading, first in row "
+            f"{short[0]}: the cells at the end are taken as empty. Check that no separator is lost there.",
             LaplaceConfidenceWarning,
             stacklevel=2,
         )
