@@ -56,7 +56,7 @@ def test_short_rows_are_counted(tmp_path: Path, column: str) -> None:
     (tmp_path / "data.csv").write_text(content)
     (tmp_path / "data.csv.gz").write_bytes(gzip.compress(content.encode()))
     for name in ("data.csv", "data.csv.gz"):
-        with pytest.warns(LaplaceConfidenceWarning, match=r"2 rows of .* fewer cells .* first is row 1"):
+        with pytest.warns(LaplaceConfidenceWarning, match=r"2 rows of .* fewer cells .* first in row 1"):
             assert len(read_dataset(tmp_path / name)) == 4
 
 

@@ -164,8 +164,8 @@ def _warn_of_short_rows(path: Path, separator: str) -> None:
         csv.field_size_limit(limit)
     if short:
         warnings.warn(
-            f"In {counted(len(short), 'row')} of {path} there are fewer cells than in the heading, first in row "
-            f"{short[0]}: the cells at the end are taken as empty. Check that no separator is lost there.",
+            f"In {counted(len(short), 'row')} of {path} there are fewer cells than in the heading, first in "
+            f"row {short[0]}: the cells at the end are taken as empty. Check that no separator is lost there.",
             LaplaceConfidenceWarning,
             stacklevel=2,
         )
