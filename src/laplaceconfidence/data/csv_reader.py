@@ -165,7 +165,7 @@ def _warn_of_short_rows(path: Path, separator: str) -> None:
     if short:
         warnings.warn(
             f"In {counted(len(short), 'row')} of {path} there are fewer cells than in the heading, first in "
-            f"row {short[0]}: the cells at the end are taken as empty. Check that no separator is lost there.",
+            f"row {short[0]}: the cells at the end are taken as empty. Check that no separator is missing.",
             LaplaceConfidenceWarning,
             stacklevel=2,
         )
