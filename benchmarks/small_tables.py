@@ -3,9 +3,9 @@
     python benchmarks/small_tables.py [FOLDER ...]
 
 Folders of finished or unfinished benches (``laplaceconfidence bench small-table --out FOLDER``) are first
-copied to ``benchmarks/results/benches``: what was measured on what and the scores of every cell, but not the
-runs. A bench that finds these two files in its folder goes on from there. Remarks are in
-``small_tables.toml``.
+copied to ``benchmarks/results/benches``: what was measured on what and the scores of every cell, those of
+all shards in one file, but not the runs. A bench that finds these two files in its folder goes on from there.
+Remarks are in ``small_tables.toml``.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from statistics import mean, stdev
 from typing import Any
 
 from laplaceconfidence.files import replacing
+from laplaceconfidence.wording import counted
 from markdown import table, wrapped
 from measuring import RESULTS
 
 STORED = RESULTS / "benches"
 PAGE = Path(__file__).parents[1] / "docs" / "small-tables.md"
 TEXTS = Path(__file__).with_suffix(".toml")
-FILES = ("bench.json", "results.jsonl")
+DESCRIPTION, SCORES = "bench.json", "results.jsonl"
 METRICS = {
     "last_rounds_accuracy": "Test accuracy, mean of the last ten rounds",
     "chosen_round_accuracy": "Test accuracy of the round chosen by held-out given labels",
@@ -84,10 +85,10 @@ class Bench:
 
 
 def read(folder: Path) -> Bench:
-    description = json.loads((folder / "bench.json").read_text(encoding="utf-8"))
+    description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
     cells: dict[tuple[str, Column], list[dict[str, float]]] = defaultdict(list)
     machines = set()
-    for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in (folder / SCORES).read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         if "scores" in row:
             cells[row["contender"], (row["data"], row["noise"])].append(row["scores"])
@@ -164,7 +165,7 @@ def verdicts(bench: Bench, metric: str) -> list[str]:
 
 def section(bench: Bench, text: dict[str, Any]) -> str:
     missing = len(bench.expected) - bench.n_measured
-    state = f"{bench.n_measured} cells" + (f"; {missing} were not measured yet" if missing else "")
+    state = counted(bench.n_measured, "cell") + (f"; {missing} were not measured yet" if missing else "")
     parts = [
         f"## {bench.title}",
         f"`laplaceconfidence bench {bench.name}`: {state}; {', '.join(bench.machines)}.",
@@ -180,6 +181,16 @@ def section(bench: Bench, text: dict[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def store(folder: Path) -> None:
+    """Copy what was measured in the folder of a bench to those that are committed."""
+    kept = STORED / folder.name
+    kept.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(folder / DESCRIPTION, kept / DESCRIPTION)
+    parts = [path for path in (folder / SCORES, *sorted(folder.glob(f"shards/*/{SCORES}"))) if path.exists()]
+    with replacing(kept / SCORES) as temporary:
+        temporary.write_text("".join(path.read_text(encoding="utf-8") for path in parts), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -187,10 +198,7 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", type=Path, help="folders of benches whose results are new")
     options = parser.parse_args()
     for folder in options.folders:
-        kept = STORED / folder.name
-        kept.mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            shutil.copyfile(folder / name, kept / name)
+        store(folder)
     texts = tomllib.loads(TEXTS.read_text(encoding="utf-8"))
     sections = [
         section(read(STORED / name), text) for name, text in texts.items() if (STORED / name).exists()
