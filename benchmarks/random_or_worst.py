@@ -12,7 +12,7 @@ import warnings
 
 import numpy as np
 
-from laplaceconfidence.auditing.verified import draw_for_review
+from laplaceconfidence.auditing.review_sample import drawn_order
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.evaluation.metrics import expected_calibration_error
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
@@ -40,7 +40,7 @@ def compared(other_mistakes: float) -> list[dict[str, object]]:
         worst = model.confidence_.argsort()
         chosen = {
             "none": worst[:0],
-            "100 at random": draw_for_review(given, 100, seed=seed),
+            "100 at random": drawn_order(given, 100, seed=seed)[:100],
             **{f"{n:,} worst": worst[:n] for n in (100, 300, 1_000)},
         }
         for name, rows in chosen.items():

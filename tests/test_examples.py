@@ -1,4 +1,4 @@
-"""Every example and every Python block of the README runs as it stands."""
+"""Every example and every Python block of the README runs as it stands; every benchmark can be started."""
 
 import re
 import subprocess
@@ -24,5 +24,15 @@ def test_examples_run_and_say_something(path: Path, tmp_path: Path) -> None:
 def test_readme_blocks_run(code: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_benchmarks_use_names_that_exist() -> None:
+    """They are too slow to be run here; names that they import from the package are checked at least."""
+    scripts = sorted((ROOT / "benchmarks").glob("*.py"))
+    modules = "\n".join(f"import {path.stem}" for path in scripts)
+    done = subprocess.run(
+        [sys.executable, "-c", modules], cwd=scripts[0].parent, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
