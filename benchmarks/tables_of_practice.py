@@ -52,8 +52,7 @@ def many_classes(result: dict[str, Any]) -> str:
         "error of 0.05, and three times the time of the peer, with 1,000 classes its time. Not reached: the "
         "time at 80% noise on the 77 intents and in some cells of 1,000 classes, and the calibration error "
         "of pair noise there, which is overestimated: with 14 right labels per class, classes that features "
-        "confuse look like classes that annotators confuse (decision 39, after which only this cell of ours "
-        "was measured again, beside other work).\n\n"
+        "confuse look like classes that annotators confuse (decision 39).\n\n"
         + table(head, body)
         + "\n"
         + measured_on(result, "scikit-learn", "cleanlab")
