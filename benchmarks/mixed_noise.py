@@ -1,6 +1,6 @@
 """Two kinds of noise at once, one of them ambiguity: the noise-aware estimator and its peers.
 
-    python benchmarks/mixed_noise.py [--sets digits] [--seed 0]
+    python benchmarks/mixed_noise.py [--sets digits] [--seed 0] [--refresh]
 
 Labels drawn from a weak model simulate people who confuse classes that look alike; noise of another kind is
 added, or used for half of the samples instead. Scores as in noise_aware.py; true labels are used for scoring
@@ -12,13 +12,12 @@ from __future__ import annotations
 import argparse
 import warnings
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from laplaceconfidence.data.dataset import NoisyDataset
 from measuring import save
-from noise_aware import OURS, ours, peers, scored, show, weak_log_probabilities, with_noise
+from noise_aware import add_refresh, measure_cell, show, stored_rows, weak_log_probabilities, with_noise
 from real_features import present_sets
 
 NAME = "mixed_noise"
@@ -53,17 +52,14 @@ def main() -> None:
     )
     parser.add_argument("--sets", nargs="+", default=None)
     parser.add_argument("--seed", type=int, default=0)
+    add_refresh(parser)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows: list[dict[str, Any]] = []
+    rows = stored_rows(NAME) if options.refresh else []
     for name, data in present_sets(options.sets):
         for mixture, noisy in mixtures(data, name, options.seed).items():
             cell = {"set": name, "noise": mixture, "rate": 0.0, "seed": options.seed}
-            rows.append(cell | {"method": OURS} | ours(noisy, options.seed))
-            rows.extend(
-                cell | {"method": method} | scored(*result, noisy)
-                for method, result in peers(noisy, options.seed).items()
-            )
+            measure_cell(rows, cell, noisy, refresh=options.refresh)
             save(NAME, {"settings": {"seed": options.seed}, "rows": rows})
             show(rows, name, mixture, 0.0)
 

@@ -190,16 +190,11 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=None)
     parser.add_argument("--noise", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument(
-        "--refresh",
-        action="store_true",
-        help="measure only the noise-aware estimator again, in the stored cells",
-    )
+    add_refresh(parser)
     parser.add_argument("--out", default=NAME)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    path = RESULTS / f"{options.out}.json"
-    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = stored_rows(options.out)
     done = {(row["set"], row["noise"], row["rate"], row["seed"]) for row in rows}
     for name, data in present_sets(options.sets):
         weak = weak_log_probabilities(data) if "ambiguity" in options.noise else None
@@ -209,18 +204,40 @@ def main() -> None:
                     continue
                 noisy = with_noise(data, name, kind, rate, seed, weak)
                 cell = {"set": name, "noise": kind, "rate": rate, "seed": seed}
-                own = cell | {"method": OURS}
-                if options.refresh:
-                    place = next(i for i, row in enumerate(rows) if own.items() <= row.items())
-                    rows[place] = own | ours(noisy, seed)
-                else:
-                    rows.append(own | ours(noisy, seed))
-                    rows.extend(
-                        cell | {"method": method} | scored(*result, noisy)
-                        for method, result in peers(noisy, seed).items()
-                    )
+                measure_cell(rows, cell, noisy, refresh=options.refresh)
                 save(options.out, {"settings": {"classes": 10}, "rows": rows})
                 show(rows, name, kind, rate)
+
+
+def add_refresh(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--refresh",
+        action="store_true",
+        help="measure only the noise-aware estimator again, in the stored cells",
+    )
+
+
+def stored_rows(name: str) -> list[dict[str, Any]]:
+    """The rows of an earlier run of a benchmark."""
+    path = RESULTS / f"{name}.json"
+    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+    return rows
+
+
+def measure_cell(
+    rows: list[dict[str, Any]], cell: dict[str, Any], noisy: NoisyDataset, *, refresh: bool
+) -> None:
+    """Add the rows of a cell: ours and those of the peers; or, to refresh, replace ours."""
+    own = cell | {"method": OURS} | ours(noisy, cell["seed"])
+    if refresh:
+        keys = cell | {"method": OURS}
+        rows[next(i for i, row in enumerate(rows) if keys.items() <= row.items())] = own
+        return
+    rows.append(own)
+    rows.extend(
+        cell | {"method": method} | scored(*result, noisy)
+        for method, result in peers(noisy, cell["seed"]).items()
+    )
 
 
 def show(rows: list[dict[str, Any]], name: str, kind: str, rate: float) -> None:
