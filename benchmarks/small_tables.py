@@ -43,9 +43,9 @@ HEAD = """# Small tables
 The paper's comparison at a size that two cores finish: every method under its published settings, with as
 many passes over the data for each. Written by `benchmarks/small_tables.py` from the benches in
 `benchmarks/results/benches`; the command that makes a bench stands above its tables. Means in % over the
-seeds, with the standard deviation; the best of a column is bold. "laplace" is the paper's method with the
-settings that it was published with for that noise, "laplace, noise-aware" that of the preset, with the
-noise-aware estimator. The test set chooses nothing.
+seeds, with the standard deviation; where all cells were measured, the best of a column is bold. "laplace" is
+the paper's method with the settings that it was published with for that noise, "laplace, noise-aware" that of
+the preset, with the noise-aware estimator. The test set chooses nothing.
 """
 
 Column = tuple[str, str]  # data and noise
@@ -73,6 +73,10 @@ class Bench:
     @property
     def n_measured(self) -> int:
         return sum(map(len, self.cells.values()))
+
+    @property
+    def n_missing(self) -> int:
+        return len(self.expected) - self.n_measured
 
     def values(self, contender: str, column: Column, metric: str) -> list[float]:
         return [100 * scores[metric] for scores in self.cells.get((contender, column), ())]
@@ -121,7 +125,10 @@ def scores_table(bench: Bench, metric: str) -> str:
         means = [mean(v) for c in bench.contenders if (v := bench.values(c, column, metric))]
         best[column] = max(means, default=math.nan)
     rows = []
-    for contender in bench.contenders:
+    measured = [
+        c for c in bench.contenders if any(bench.values(c, column, metric) for column in bench.columns)
+    ]
+    for contender in measured:
         row = [contender]
         for column in bench.columns:
             values = bench.values(contender, column, metric)
@@ -129,7 +136,7 @@ def scores_table(bench: Bench, metric: str) -> str:
                 row.append("")
                 continue
             shown = f"{mean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
-            row.append(f"**{shown}**" if mean(values) == best[column] else shown)
+            row.append(f"**{shown}**" if not bench.n_missing and mean(values) == best[column] else shown)
         rows.append(row)
     return table(["", *names], rows)
 
@@ -164,8 +171,8 @@ def verdicts(bench: Bench, metric: str) -> list[str]:
 
 
 def section(bench: Bench, text: dict[str, Any]) -> str:
-    missing = len(bench.expected) - bench.n_measured
-    state = counted(bench.n_measured, "cell") + (f"; {missing} were not measured yet" if missing else "")
+    missing = f"; {bench.n_missing} were not measured yet" if bench.n_missing else ""
+    state = counted(bench.n_measured, "cell") + missing
     parts = [
         f"## {bench.title}",
         f"`laplaceconfidence bench {bench.name}`: {state}; {', '.join(bench.machines)}.",
@@ -173,7 +180,7 @@ def section(bench: Bench, text: dict[str, Any]) -> str:
     metrics = [metric for metric in METRICS if any(metric in s[0] for s in bench.cells.values())]
     for metric in metrics:
         parts += [f"### {METRICS[metric]}", scores_table(bench, metric).rstrip()]
-    if not missing:
+    if not bench.n_missing:
         parts += [
             " ".join(verdicts(bench, metric)) for metric in metrics if text.get("compares_methods", True)
         ]
