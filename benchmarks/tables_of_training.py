@@ -12,6 +12,7 @@ TITLES = {overview.name: overview.title for overview in describe_methods()}
 
 VARIANTS = {
     "cross_entropy_weak_views": "cross-entropy on weak views",
+    "cross_entropy_averaged": "cross-entropy, moving average of the weights",
     "laplace_one_network": "LaplaceConfidence, one network",
     "laplace_loss_mixture": "LaplaceConfidence, loss mixture instead of the graph",
     "laplace_noise_aware": "LaplaceConfidence, noise-aware estimator instead of the paper's",
