@@ -33,8 +33,8 @@ package and its peers run in the same process on the same machine. The best of a
 which a peer is better stay.
 
 Not all of it is of one state of the code. Decision 39 changed the noise-aware estimator last. Its tables,
-many classes, annotators, raw texts, views, verified labels, mixed noise and new samples were measured after
-that; its cost and photographs as files before. Training tables say where they are older.
+many classes, annotators, raw texts, views, verified labels, mixed noise, new samples and cost were measured
+after that; photographs as files before. Training tables say where they are older.
 """
 
 
