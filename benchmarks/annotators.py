@@ -13,7 +13,6 @@ restarts in place of its 10, for time. What was measured before is kept.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
@@ -29,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from laplaceconfidence import AnnotatorConfidence, AnnotatorLabels
 from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.evaluation.metrics import expected_calibration_error
-from measuring import RESULTS, save
+from measuring import save, stored_rows
 from real_features import present_sets
 
 N_SAMPLES = 1_000
@@ -165,8 +164,7 @@ def main() -> None:
     parser.add_argument("--cells", nargs="+", type=int, default=list(range(len(CELLS))))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    path = RESULTS / "annotators.json"
-    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = stored_rows("annotators")
     for name, data in present_sets():
         if not name.lower().startswith(DATA):
             continue

@@ -34,7 +34,7 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.evaluation.metrics import score_confidence
 from laplaceconfidence.threads import limited_threads
-from measuring import RESULTS, in_fresh_process, peak_memory_mib, save
+from measuring import in_fresh_process, peak_memory_mib, save, stored_rows
 from real_features import EMBEDDINGS, Absent, cifar10_embeddings
 
 SIZES = ("banking 77", "mixture 100 x 100", "parts 100 x 100", "mixture 1000 x 20")
@@ -149,8 +149,7 @@ def main() -> None:
         size, kind, rate, method, seed = options.one
         print(json.dumps(measure(size, kind, float(rate), method, int(seed), options.threads)))
         return
-    path = RESULTS / f"{options.out}.json"
-    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = stored_rows(options.out)
     for size, seed, (kind, rate) in itertools.product(options.sizes, options.seeds, NOISE):
         cell = {"size": size, "noise_kind": kind, "rate": rate, "seed": seed}
         if any(cell.items() <= row.items() for row in rows):

@@ -65,6 +65,13 @@ def save(name: str, content: dict[str, Any]) -> None:
     print(f"-> {RESULTS / f'{name}.json'}")
 
 
+def stored_rows(name: str) -> list[dict[str, Any]]:
+    """What earlier runs of a benchmark measured."""
+    path = RESULTS / f"{name}.json"
+    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+    return rows
+
+
 def _processor() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
         if line.startswith("model name"):

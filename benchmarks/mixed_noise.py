@@ -16,8 +16,8 @@ from dataclasses import replace
 import numpy as np
 
 from laplaceconfidence.data.dataset import NoisyDataset
-from measuring import save
-from noise_aware import add_refresh, measure_cell, show, stored_rows, weak_log_probabilities, with_noise
+from measuring import save, stored_rows
+from noise_aware import add_refresh, measure_cell, show, weak_log_probabilities, with_noise
 from real_features import present_sets
 
 NAME = "mixed_noise"

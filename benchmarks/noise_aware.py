@@ -9,7 +9,6 @@ are kept; ``--refresh`` measures the noise-aware estimator again and keeps the s
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
 from collections import defaultdict
 from dataclasses import replace
@@ -35,7 +34,7 @@ from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.data.transitions import CIFAR10_ASYMMETRIC, DIGITS_ASYMMETRIC
 from laplaceconfidence.evaluation.metrics import score_confidence
-from measuring import RESULTS, save, timed
+from measuring import save, stored_rows, timed
 from real_features import FASHION_CONFUSED, present_sets
 
 CELLS = (
@@ -215,13 +214,6 @@ def add_refresh(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure only the noise-aware estimator again, in the stored cells",
     )
-
-
-def stored_rows(name: str) -> list[dict[str, Any]]:
-    """The rows of an earlier run of a benchmark."""
-    path = RESULTS / f"{name}.json"
-    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
-    return rows
 
 
 def measure_cell(

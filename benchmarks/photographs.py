@@ -28,7 +28,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.noise import add_noise
-from measuring import RESULTS, save
+from measuring import save, stored_rows
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -93,9 +93,7 @@ def _cpu_of_children() -> float:
 
 
 def rows_so_far() -> list[dict[str, Any]]:
-    path = RESULTS / f"{NAME}.json"
-    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
-    return rows
+    return stored_rows(NAME)
 
 
 def main() -> None:

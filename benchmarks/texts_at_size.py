@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from measuring import RESULTS, in_fresh_process, save
+from measuring import in_fresh_process, save, stored_rows
 from texts import TEXTS
 
 SIZES = (10_000, 100_000)
@@ -82,8 +82,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(measure(options.texts.absolute(), options.one, options.threads)))
         return
-    file = RESULTS / "texts_at_size.json"
-    rows: list[dict[str, Any]] = json.loads(file.read_text())["rows"] if file.exists() else []
+    rows = stored_rows("texts_at_size")
     for n in options.sizes:
         common = ("--threads", str(options.threads), "--texts", str(options.texts))
         row = in_fresh_process(__file__, "--one", str(n), *common)

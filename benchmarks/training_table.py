@@ -7,7 +7,6 @@ the best round (known only afterwards), and the round chosen by held-out given l
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Any
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.data.noise import add_noise
 from laplaceconfidence.training.classifier import RobustClassifier
-from measuring import RESULTS, save
+from measuring import save, stored_rows
 
 Settings = Mapping[str, Any]
 Cell = tuple[str, float]  # kind and rate of the noise
@@ -71,9 +70,7 @@ class TrainingTable:
                 _show(variant, cell, self._rows())
 
     def _rows(self) -> list[dict[str, Any]]:
-        path = RESULTS / f"{self.name}.json"
-        rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
-        return rows
+        return stored_rows(self.name)
 
 
 def _show(variant: str, cell: Cell, rows: list[dict[str, Any]]) -> None:

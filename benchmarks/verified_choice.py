@@ -12,11 +12,9 @@ wrong once every sample has its most probable label. What was measured before is
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +23,7 @@ from laplaceconfidence.arrays import IntArray
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.review_sample import choose_for_review, drawn_order
 from laplaceconfidence.evaluation.metrics import expected_calibration_error
-from measuring import RESULTS, save
+from measuring import save, stored_rows
 from noise_aware import weak_log_probabilities, with_noise
 from real_features import present_sets
 
@@ -74,8 +72,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    path = RESULTS / "verified_choice.json"
-    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = stored_rows("verified_choice")
     for name, data in present_sets():
         if not name.lower().startswith(("digits", "cifar")):
             continue

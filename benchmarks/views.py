@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
-import json
 import time
 import warnings
 from typing import Any
@@ -26,7 +25,7 @@ from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
 from laplaceconfidence.data.dataset import NoisyDataset
 from laplaceconfidence.evaluation.metrics import score_confidence
 from many_classes import BANKING, WIDTH
-from measuring import RESULTS, save
+from measuring import save, stored_rows
 from noise_aware import weak_log_probabilities, with_noise
 
 NOISE = (("symmetric", 0.4), ("pair", 0.3), ("ambiguity", 0.2))
@@ -84,8 +83,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[21])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    path = RESULTS / f"{NAME}.json"
-    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = stored_rows(NAME)
     for name, seed in itertools.product(options.sets, options.seeds):
         if name == "banking" and not BANKING.exists():
             print(f"Banking77 was not found: put its training part at {BANKING}")
