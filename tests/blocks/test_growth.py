@@ -116,6 +116,17 @@ def test_run_after_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     equals(found, audit(written(whole, tmp_path / "all.parquet"), memory="1GB", **SETTINGS))
 
 
+def test_more_new_samples_around_an_old_one_than_it_has_neighbors(tmp_path: Path) -> None:
+    whole = frame(640)
+    rng, center = np.random.default_rng(2), whole["emb"][0]
+    for row in range(600, 640):
+        whole.at[row, "emb"] = (center + 0.05 * rng.normal(size=len(center))).astype(np.float32)
+    found = grown(whole[600:], run_of(whole[:600], tmp_path / "first"), tmp_path / "second")
+    expected = audit(written(whole, tmp_path / "all.parquet"), memory="1GB", keep_index=True, **SETTINGS)
+    equals(found, expected)
+    np.testing.assert_allclose(_graph(found), _graph(expected), atol=1e-5)
+
+
 def test_an_approximate_search(tmp_path: Path) -> None:
     whole = frame(3_000)
     settings = {**SETTINGS, "search": "ivf", "target_recall": 0.9}

@@ -289,23 +289,26 @@ def _updated_rows(
     positions = kept.load(NEIGHBORS, block, "positions", mapped=False)
     similarities = kept.load(NEIGHBORS, block, "similarities", mapped=False)
     k = positions.shape[1]
-    rows = np.unique(closer.rows) - start
-    who = np.concatenate([np.repeat(rows, k), closer.rows - start])
-    other = np.concatenate([positions[rows].ravel(), closer.columns])
-    similar = np.concatenate([similarities[rows].ravel(), closer.similarities])
-    order = np.lexsort((other, -similar, who))
-    counts = np.bincount(who, minlength=rows[-1] + 1)[rows]
-    place = np.arange(len(who)) - np.repeat(np.cumsum(counts) - counts, counts)
-    stays, leaves = order[place < k], order[place >= k]
-    positions[rows], similarities[rows] = other[stays].reshape(-1, k), similar[stays].reshape(-1, k)
+    closer = closer.only(np.lexsort((closer.columns, -closer.similarities, closer.rows)))
+    rows, firsts, counts = np.unique(closer.rows - start, return_index=True, return_counts=True)
+    place = np.arange(len(closer.rows)) - np.repeat(firsts, counts)
+    best = place < k  # no more can come among the neighbors of one sample
+    closer, place, numbers = closer.only(best), place[best] + k, np.repeat(np.arange(len(rows)), counts)[best]
+    # The neighbors so far come first: of equally similar ones, those of lower position stay.
+    shape = len(rows), k + min(k, int(counts.max()))
+    other, similar = np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf, dtype=np.float32)
+    other[:, :k], similar[:, :k] = positions[rows], similarities[rows]
+    other[numbers, place], similar[numbers, place] = closer.columns, closer.similarities
+    order = np.argsort(-similar, axis=1, kind="stable")
+    positions[rows] = np.take_along_axis(other, order[:, :k], axis=1)
+    similarities[rows] = np.take_along_axis(similar, order[:, :k], axis=1)
     work.save(NEIGHBORS, block, {"positions": positions, "similarities": similarities}, {})
-    n_old = k * len(rows)
-    came = stays[stays >= n_old]
-    left = leaves[(leaves < n_old) & (other[leaves] >= 0)]
-    return (
-        _Edges(who[came] + start, other[came], similar[came]),
-        _Edges(who[left] + start, other[left], similar[left]),
-    )
+    stays = np.zeros(shape, dtype=bool)
+    np.put_along_axis(stays, order[:, :k], True, axis=1)
+    is_new = np.arange(shape[1]) >= k
+    changes = [np.nonzero(where & (other >= 0)) for where in (stays & is_new, ~stays & ~is_new)]
+    came, left = (_Edges(rows[row] + start, other[row, at], similar[row, at]) for row, at in changes)
+    return came, left
 
 
 def _still_there(work: WorkFolder, shards: Shards, removed: _Edges) -> BoolArray:
@@ -348,20 +351,21 @@ def _updated_block(
     graph = read_graph(kept, block)
     columns = np.union1d(graph.columns, added.columns)
     indices = np.searchsorted(columns, graph.columns).astype(np.int32)[graph.matrix.indices]
-    data, indptr = graph.matrix.data, graph.matrix.indptr
+    old = sparse.csr_array((graph.matrix.data, indices, graph.matrix.indptr), shape=(m, len(columns)))
+    touched = np.union1d(added.rows, removed.rows)
+    changed = old[touched]
     if len(removed.rows):
-        keys = np.repeat(np.arange(m), np.diff(indptr)) * len(columns) + indices
+        keys = np.repeat(np.arange(len(touched)), np.diff(changed.indptr)) * len(columns) + changed.indices
         numbers = np.minimum(np.searchsorted(columns, removed.columns), len(columns) - 1)
-        wanted = removed.rows * len(columns) + numbers
+        wanted = np.searchsorted(touched, removed.rows) * len(columns) + numbers
         at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        data[at[(keys[at] == wanted) & (columns[numbers] == removed.columns)]] = 0
-    old = sparse.csr_array((data, indices, indptr), shape=(m, len(columns)))
-    old.has_sorted_indices = True
-    numbers = np.searchsorted(columns, added.columns)
-    new = sparse.csr_array((added.similarities, (added.rows, numbers)), shape=old.shape, dtype=np.float32)
-    matrix = (old + new).tocsr()
-    matrix.eliminate_zeros()
-    save_graph(work, block, shards, matrix, columns)
+        changed.data[at[(keys[at] == wanted) & (columns[numbers] == removed.columns)]] = 0
+    places = np.searchsorted(touched, added.rows), np.searchsorted(columns, added.columns)
+    changed = changed + sparse.csr_array((added.similarities, places), shape=changed.shape, dtype=np.float32)
+    changed.eliminate_zeros()
+    rows = np.arange(m)
+    rows[touched] = m + np.arange(len(touched))
+    save_graph(work, block, shards, sparse.vstack([old, changed], format="csr")[rows], columns)
 
 
 def _recall(executor: Executor, work: WorkFolder, shards: Shards, k: int) -> float:
