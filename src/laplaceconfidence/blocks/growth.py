@@ -276,6 +276,7 @@ def _update_neighbors(
     added = _Edges.joined(found + [change[0] for change in changes])
     added = added.only(added.similarities > 0)
     removed = _Edges.joined([change[1] for change in changes])
+    removed = removed.only(removed.similarities > 0)  # others are no edges of the graph
     return added, removed.only(~_still_there(work, shards, removed))
 
 
@@ -348,11 +349,14 @@ def _updated_block(
         new = sparse.csr_array((added.similarities, (added.rows, numbers)), shape=shape, dtype=np.float32)
         save_graph(work, block, shards, new, columns)
         return
+    touched = np.union1d(added.rows, removed.rows)
+    if not len(touched):
+        work.take(kept, GRAPH, block)
+        return
     graph = read_graph(kept, block)
     columns = np.union1d(graph.columns, added.columns)
     indices = np.searchsorted(columns, graph.columns).astype(np.int32)[graph.matrix.indices]
     old = sparse.csr_array((graph.matrix.data, indices, graph.matrix.indptr), shape=(m, len(columns)))
-    touched = np.union1d(added.rows, removed.rows)
     changed = old[touched]
     if len(removed.rows):
         keys = np.repeat(np.arange(len(touched)), np.diff(changed.indptr)) * len(columns) + changed.indices
