@@ -148,9 +148,9 @@ def training() -> str:
         ),
         "training_photographs_10000": (
             "10,000 photographs, small residual network",
-            f"{photographs_setting} 10,000 of CIFAR-10's images to train on, 2,000 to test. Clean labels and "
-            "50% noise also have a cross-entropy that predicts with the moving average of its weights, as "
-            "ours does. The paper's estimator and other methods are in [small tables](small-tables.md).",
+            f"{photographs_setting} 10,000 of CIFAR-10's images to train on, 2,000 to test. There is also a "
+            "cross-entropy that predicts with the moving average of its weights, as ours does. The paper's "
+            "estimator and other methods are in [small tables](small-tables.md).",
         ),
     }
     parts = [
