@@ -36,11 +36,11 @@ CACHED_BLOCKS = 2
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 
-# Seconds of one core, from benchmarks/out_of_core.py: per sample; per feature, for reading and sorting; per
+# Seconds of one core, from benchmarks/planning.py: per sample; per feature, for reading and sorting; per
 # comparison and feature, for the search; per neighbor, for graph and results; per neighbor and class, for the
 # solution.
 _PER_SAMPLE, _PER_FEATURE, _PER_COMPARISON = 2e-5, 6e-8, 6.5e-11
-_PER_NEIGHBOR, _PER_EDGE = 1e-6, 5e-8
+_PER_NEIGHBOR, _PER_EDGE = 1e-6, 2.5e-8
 _COMPARED = 4_000  # samples per query among 50,000
 
 # Of the noise-aware fit on a sample, and of its predictions: bytes and seconds, measured.
