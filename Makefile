@@ -47,6 +47,11 @@ bench: .venv/tools   ## measure speed, growth and quality against the peers (abo
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/search_methods.py --sizes 50000 --pool 50000
+	$(BIN)/python benchmarks/out_of_core.py 50000
+	$(BIN)/python benchmarks/planning.py --sizes 50000 --widths 64 --classes 10
+	$(BIN)/python benchmarks/growing_data.py --n 50000
+	$(BIN)/python benchmarks/two_workers.py
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/report_time.py
 	$(BIN)/python benchmarks/review_latency.py

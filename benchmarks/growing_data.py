@@ -26,7 +26,7 @@ from laplaceconfidence import audit
 from laplaceconfidence.evaluation.metrics import spearman
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
 from laplaceconfidence.stages import observing
-from measuring import RESULTS, in_fresh_process, peak_memory_mib, save
+from measuring import in_fresh_process, peak_memory_mib, save, stored_rows
 from out_of_core import SEED, CpuTimes, K, write_points
 
 SHARE = 0.01
@@ -128,7 +128,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(measure(*options.one)))
         return
-    rows = stored_rows()
+    rows = {(row["estimator"], row["change"], row["n"]): row for row in stored_rows("growing_data")}
     with tempfile.TemporaryDirectory() as folder:
         write_points(options.n, Path(folder))
         for estimator in options.estimators:
@@ -138,13 +138,6 @@ def main() -> None:
                 print(json.dumps(row), flush=True)
                 settings = {"share": SHARE, "k": K, "classes": 10, "seed": SEED, "threads": 1}
                 save("growing_data", {"settings": settings, "rows": [rows[key] for key in sorted(rows)]})
-
-
-def stored_rows() -> dict[tuple[str, str, int], dict[str, Any]]:
-    """The rows of earlier runs."""
-    stored = RESULTS / "growing_data.json"
-    rows = json.loads(stored.read_text(encoding="utf-8"))["rows"] if stored.exists() else []
-    return {(row["estimator"], row["change"], row["n"]): row for row in rows}
 
 
 if __name__ == "__main__":

@@ -65,10 +65,10 @@ def save(name: str, content: dict[str, Any]) -> None:
     print(f"-> {RESULTS / f'{name}.json'}")
 
 
-def stored_rows(name: str) -> list[dict[str, Any]]:
+def stored_rows(name: str, part: str = "rows") -> list[dict[str, Any]]:
     """What earlier runs of a benchmark measured."""
     path = RESULTS / f"{name}.json"
-    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows: list[dict[str, Any]] = json.loads(path.read_text())[part] if path.exists() else []
     return rows
 
 

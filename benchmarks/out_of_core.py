@@ -2,7 +2,8 @@
 
 Features are those of Fashion-MNIST, shifted, mirrored and scaled to as many images as are asked for, through
 a fixed random ReLU layer; they are written to a file in pieces and never whole in memory. Every size runs in
-its own process. CPU time is that of all threads, so that other work on the machine does not count.
+its own process. CPU time is that of all threads, so that other work on the machine does not count. Rows are
+added to those of earlier runs.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from laplaceconfidence import LaplaceConfidence, audit
 from laplaceconfidence.stages import observing
-from measuring import in_fresh_process, peak_memory_mib, save
+from measuring import in_fresh_process, peak_memory_mib, save, stored_rows
 from real_features import Absent, fashion, random_relu_layer
 
 SIZES = (50_000, 200_000, 1_000_000)
@@ -131,17 +132,18 @@ def main() -> None:
         print(json.dumps(work(Path(folder), int(n))))
         return
     settings = {"d": FEATURES, "k": K, "classes": 10, "noise": NOISE, "seed": SEED, "threads": 1}
-    rows, compared = [], []
+    kinds = {"blocks": "blocks", "in_memory": "memory"}
+    parts = {part: {row["n"]: row for row in stored_rows("out_of_core", part)} for part in kinds}
     for n in options.sizes:
         with tempfile.TemporaryDirectory() as folder:
             write_points(n, Path(folder))
-            rows.append(in_fresh_process(sys.argv[0], "--one", "blocks", folder, str(n)))
-            print(rows[-1], flush=True)
-            if n <= COMPARED_UP_TO:
-                compared.append(in_fresh_process(sys.argv[0], "--one", "memory", folder, str(n)))
-                print(compared[-1], flush=True)
+            for part, kind in kinds.items():
+                if part == "blocks" or n <= COMPARED_UP_TO:
+                    parts[part][n] = in_fresh_process(sys.argv[0], "--one", kind, folder, str(n))
+                    print(parts[part][n], flush=True)
         # After every size: a run that is stopped has measured something.
-        save("out_of_core", {"settings": settings, "blocks": rows, "in_memory": compared})
+        found = {part: [rows[size] for size in sorted(rows)] for part, rows in parts.items()}
+        save("out_of_core", {"settings": settings, **found})
 
 
 if __name__ == "__main__":

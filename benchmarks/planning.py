@@ -27,7 +27,7 @@ from laplaceconfidence import audit
 from laplaceconfidence.arrays import row_blocks
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
 from laplaceconfidence.stages import observing
-from measuring import RESULTS, in_fresh_process, peak_memory_mib, save
+from measuring import in_fresh_process, peak_memory_mib, save, stored_rows
 from out_of_core import CpuTimes
 
 K, DIRECTIONS, SPREAD, NOISE, SEED = 20, 32, 0.05, 0.2, 0
@@ -84,13 +84,6 @@ def measure(estimator: str, folder: str, memory: str) -> dict[str, Any]:
     }
 
 
-def stored_rows() -> dict[tuple[Any, ...], dict[str, Any]]:
-    """The rows of earlier runs."""
-    stored = RESULTS / "planning.json"
-    rows = json.loads(stored.read_text(encoding="utf-8"))["rows"] if stored.exists() else []
-    return {tuple(row[key] for key in KEYS): row for row in rows}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--estimators", nargs="+", default=["laplace", "noise-aware"])
@@ -113,7 +106,9 @@ def main() -> None:
                         found = in_fresh_process(sys.argv[0], "--one", estimator, folder, options.memory)
                         row = dict(zip(KEYS, (estimator, n, d, n_classes), strict=True)) | found
                         print(json.dumps(row), flush=True)
-                        rows = stored_rows() | {tuple(row[key] for key in KEYS): row}
+                        rows = {
+                            tuple(one[key] for key in KEYS): one for one in (*stored_rows("planning"), row)
+                        }
                         save("planning", {"settings": settings, "rows": [rows[key] for key in sorted(rows)]})
 
 

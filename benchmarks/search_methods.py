@@ -26,7 +26,7 @@ from sklearn.preprocessing import normalize
 from laplaceconfidence.graph.neighbors import find_neighbors
 from laplaceconfidence.threads import limited_threads
 from large_features import prepared
-from measuring import save, timed
+from measuring import save, stored_rows, timed
 
 K, WIDTH, TARGET, N_CHECKED, POOL = 20, 128, 0.95, 500, 1_000_000
 LEAST_ROUNDS = 10
@@ -126,7 +126,7 @@ def main() -> None:
     )
     parser.add_argument("--pool", type=int, default=POOL, help="samples that are prepared per kind")
     options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
+    rows = {(row["kind"], row["n"], row["method"]): row for row in stored_rows("search_methods")}
     for kind in options.kinds:
         features = np.load(prepared(kind, options.folder, options.pool, WIDTH)[0], mmap_mode="r")
         for n in options.sizes:
@@ -142,9 +142,12 @@ def main() -> None:
                         row |= {"cpu_seconds": seconds, "recall": recall(found, exact)}
                         if row["recall"] >= TARGET:
                             break
-                rows.append(row)
+                rows[kind, n, method] = row
                 print("  ".join(f"{name} {value}" for name, value in row.items()), file=sys.stderr)
-                save("search_methods", {"settings": {"k": K, "features": WIDTH, "threads": 1}, "rows": rows})
+                save(
+                    "search_methods",
+                    {"settings": {"k": K, "features": WIDTH, "threads": 1}, "rows": list(rows.values())},
+                )
 
 
 if __name__ == "__main__":
