@@ -21,6 +21,7 @@ from typing import Any
 
 from laplaceconfidence.blocks.lists import WIDE
 from laplaceconfidence.blocks.search import CANDIDATES_PER_NEIGHBOR
+from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.memory import available_memory
 from laplaceconfidence.validation import must_be
@@ -281,7 +282,7 @@ def plan_for_sample(
     rows = min(MOST_BATCH, (memory - fixed) // per_row)
     seconds = sample_size * (_FIT_SECONDS + n_classes * _FIT_SECONDS_PER_CLASS)
     seconds += n * (_PREDICTION_SECONDS + n_classes * _PREDICTION_SECONDS_PER_CLASS)
-    seconds += n * sample_size * n_features * _COMPARISON_SECONDS
+    seconds += n * sample_size * min(n_features, SETTINGS.views.most_axes) * _COMPARISON_SECONDS
     return BlockPlan(
         memory=memory,
         rows_per_block=rows,
