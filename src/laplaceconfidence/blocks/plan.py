@@ -204,7 +204,9 @@ def make_plan(
     rows = max(fewest, min(rows, math.ceil(n / (2 * n_threads * n_processes))))
     n_blocks = max(1, round(n / rows))
     used = peak(rows, classes)
-    cache = CACHED_BLOCKS * rows * in_cache + max(0, memory - used) // 2
+    spare = max(0, memory - used) // 2  # for more blocks that are kept, as far as there are more
+    cache = CACHED_BLOCKS * rows * in_cache + spare
+    used += min(spare, max(0, n - CACHED_BLOCKS * rows) * in_cache)
     compared = n if exact else min(n, _COMPARED * (n / 50_000) ** 0.4)
     seconds = n * (
         _PER_SAMPLE
