@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
 from laplaceconfidence.confidence.noise_aware import NoiseAwareConfidence
@@ -19,11 +20,13 @@ def blobs(n_classes: int, members: int, seed: int = 0, distance: float = 4.0, wi
     return centers[classes] + rng.normal(size=(len(classes), width)), classes
 
 
-def fitted(X: np.ndarray, y: np.ndarray, **arguments: object) -> NoiseAwareConfidence:
+def fitted(
+    X: np.ndarray, y: np.ndarray, random_state: int | None = None, **arguments: object
+) -> NoiseAwareConfidence:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", LaplaceConfidenceWarning)
-        return NoiseAwareConfidence(n_jobs=1).fit(X, y, **arguments)
+        return NoiseAwareConfidence(n_jobs=1, random_state=random_state).fit(X, y, **arguments)
 
 
 def assert_sane(model: NoiseAwareConfidence, y: np.ndarray) -> None:
@@ -82,6 +85,24 @@ def test_a_label_that_is_never_the_truth() -> None:
     assert_sane(model, given_labels)
     # A class that is everywhere can be noise or truth; the order must show the suspects all the same.
     assert roc_auc_score(given_labels != 4, model.confidence_) > 0.9
+
+
+def test_a_class_that_features_do_not_show_is_warned_of() -> None:
+    X, y = load_digits(return_X_y=True)
+    names = np.array([*"0123456789", "smudged"])
+    given_labels = names[np.where(np.random.default_rng(0).random(len(y)) < 0.1, 10, y)]
+    with pytest.warns(LaplaceConfidenceWarning, match=r"labels of 'smudged' are doubted"):
+        NoiseAwareConfidence(n_jobs=1, random_state=0).fit(X, given_labels)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_rare_labels_that_features_say_nothing_about_are_left_as_they_are(share: float) -> None:
+    X, _ = blobs(10, 80)
+    rare = (np.random.default_rng(1).random(len(X)) < share).astype(int)
+    model = fitted(X, rare, random_state=0)
+    assert_sane(model, rare)
+    assert model.fallback_ is not None
+    assert (model.transduction_ != rare).mean() < 0.005
 
 
 def test_one_class_is_nearly_everything() -> None:

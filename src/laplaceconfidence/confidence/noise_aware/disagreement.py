@@ -35,21 +35,18 @@ class Disagreement:
         Share among all.
     standard_error : float
         Standard error of ``surest``.
-    every_class_predicted : bool
-        Whether labels of classes that features cannot find are less than half of the disagreement.
     """
 
     surest: float
     surer_half: float
     overall: float
     standard_error: float
-    every_class_predicted: bool
 
     @property
     def is_even(self) -> bool:
         """Whether the disagreement is about the same everywhere, unlike that of overlapping classes."""
         plateau = self.surer_half <= LOCAL.even * (self.surest - self.standard_error)
-        return plateau and self.surest < LOCAL.most_noise and self.every_class_predicted
+        return plateau and self.surest < LOCAL.most_noise
 
     @property
     def noise_rate(self) -> float:
@@ -85,19 +82,13 @@ def measure_disagreement(chances: FloatArray, codes: IntArray) -> Disagreement:
     -------
     Disagreement
     """
-    n_classes = chances.shape[1]
     predicted, place = _predictions(chances)
     differs = predicted != codes
-    overall = float(differs.mean())
     surest = half = _share_and_error(differs[place < LOCAL.surest[0]])
     for share in LOCAL.surest[1:]:
         half = _share_and_error(differs[place < share])
         surest = min(surest, half)  # without chance, the first share would be the smallest
-    labels = np.bincount(codes, minlength=n_classes)
-    sizes = np.bincount(predicted, minlength=n_classes)
-    return Disagreement(
-        surest[0], half[0], overall, surest[1], _every_class_predicted(labels, sizes, min(surest[0], overall))
-    )
+    return Disagreement(surest[0], half[0], float(differs.mean()), surest[1])
 
 
 def _predictions(chances: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -111,19 +102,6 @@ def _predictions(chances: FloatArray) -> tuple[IntArray, FloatArray]:
     place = np.empty(n)
     place[by_class_and_certainty] = (np.arange(n) - starts[sorted_classes] + 0.5) / sizes[sorted_classes]
     return predicted, place
-
-
-def _every_class_predicted(labels: IntArray, predictions: IntArray, noise_rate: float) -> bool:
-    """Whether labels of classes that features cannot find are less than half of the disagreement.
-
-    Such labels are contradicted everywhere, as if they were noise. But a small class among large ones is
-    predicted less often than given because of noise, too: it receives more wrong labels than it has right
-    ones. These are left out, as many as there would be if wrong labels were spread evenly over the classes.
-    """
-    n = int(labels.sum())
-    missing = np.maximum(labels - predictions, 0)
-    received = np.minimum(noise_rate * (n - labels) / max(len(labels) - 1, 1), missing)
-    return bool((missing - received).sum() <= LOCAL.lost_share * (noise_rate * n - received.sum()))
 
 
 def _share_and_error(differs: BoolArray) -> tuple[float, float]:

@@ -49,6 +49,12 @@ from laplaceconfidence.validation import (
     check_real,
     must_be,
 )
+from laplaceconfidence.wording import listed
+
+UNSEEN_SHARE = 0.1
+"""A class with fewer expected members than this part of its labels is not shown by the features."""
+FEWEST_OF_UNSEEN = 10
+"""Labels of a class from which that is said."""
 
 
 class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
@@ -123,7 +129,7 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         whether the round was selected ("won"), and whether the next one learned posteriors under a matrix
         read from the most certain samples instead ("overruled").
     noise_model_ : str
-        The selected kind of noise: "symmetric", "proportional", "full", "sparse" or "shrunk"; "local" for
+        The selected kind of noise: "symmetric", "proportional", "sparse" or "shrunk"; "local" for
         noise that the features predict; "assumed" in a fallback.
     round_ : int
         The selected entry of ``rounds_``, from 1; 0 in a fallback.
@@ -287,6 +293,7 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
         )
         self._warn_if_unidentified()
+        self._warn_of_unseen_classes(given)
         return self
 
     @property
@@ -513,6 +520,20 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
                 "the labels may be wrong. The ranking can be used; the confidences are the middle of that "
                 f"range. Verify {FEWEST_AUDITED} to {2 * FEWEST_AUDITED} labels drawn at random and "
                 "pass them as 'audited'.",
+                LaplaceConfidenceWarning,
+                stacklevel=3,
+            )
+
+    def _warn_of_unseen_classes(self, given: IntArray) -> None:
+        """Warn of classes that hardly any sample seems to belong to: all their labels are doubted."""
+        labels = np.bincount(given[given != MISSING], minlength=len(self.classes_))
+        members = self.class_prior_ * len(given)
+        unseen = (labels >= FEWEST_OF_UNSEEN) & (members < UNSEEN_SHARE * labels)
+        if unseen.any() and self.identifiable_:
+            named = listed(self.classes_[unseen].tolist())
+            warnings.warn(
+                f"Nearly all {labels[unseen].sum():,} labels of {named} are doubted. Either they are wrong, or "
+                "what makes this class is not in the features: look at some of them before you change any.",
                 LaplaceConfidenceWarning,
                 stacklevel=3,
             )

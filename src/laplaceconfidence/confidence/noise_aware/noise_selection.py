@@ -51,7 +51,7 @@ class PoolCandidate:
     Attributes
     ----------
     kind : str
-        "symmetric", "proportional", "full", "sparse" or "shrunk".
+        "symmetric", "proportional", "sparse" or "shrunk".
     pool : Pool
         Weights, biases and noise matrix.
     held_out : ndarray of shape (labels,)
@@ -152,16 +152,17 @@ def choose_pool(
     base = bases[simplest.kind]
 
     fit = fit_full_pool if candidates is None else fit_alternating_pool
-    prior = SELECTION.full_count * uniform_noise(SELECTION.full_rate, base)
-    full = _best_start(fit, rows, simplest.pool, prior, base)
-    candidate, matrices = _candidate("full", full, all_rows, folds, [None] * SELECTION.matrix_folds)
-    tried.append(candidate)
-    # Fewer counts, for few labels of sparse noise, and many, around the noise that "full" found.
-    rate = candidate.noise_rate * n_classes / max(1, n_classes - 1)
+    prior = SELECTION.preliminary_count * uniform_noise(SELECTION.preliminary_rate, base)
+    preliminary = _best_start(fit, rows, simplest.pool, prior, base)
+    # Few counts, for few labels of sparse noise, and many, around the noise that the preliminary fit found.
+    rate = _posteriors(preliminary, all_rows).noise_rate * n_classes / max(1, n_classes - 1)
     center = uniform_noise(min(max(rate, SELECTION.least_noise), SELECTION.most_noise), base)
     strong = SELECTION.shrunk_share * len(codes) / n_classes
+    matrices: Sequence[FloatArray | None] = [None] * SELECTION.matrix_folds
     for kind, count in (("sparse", SELECTION.sparse_count), ("shrunk", strong)):
-        tried.append(_candidate(kind, fit(rows, full, count * center), all_rows, folds, matrices)[0])
+        pool = fit(rows, preliminary, count * center)
+        candidate, matrices = _candidate(kind, pool, all_rows, folds, matrices)
+        tried.append(candidate)
     return _selected(tried), tried
 
 
@@ -203,7 +204,7 @@ def pool_of_targets(
     chances = label_chances(pool, list(evidence), candidates)
     if not measure_disagreement(chances, codes).overrules(chosen.noise_rate):
         return pool
-    transition = matrix_at_anchors(chances, codes, SELECTION.full_count * pool.transition)
+    transition = matrix_at_anchors(chances, codes, SELECTION.preliminary_count * pool.transition)
     rows = _LabeledRows(evidence, codes, len(transition), candidates).some(rng)
     return fit_fixed_noise_pool(rows, Pool(pool.weights, pool.bias, transition))
 
@@ -215,7 +216,7 @@ def _best_start(
     prior: FloatArray,
     base: FloatArray,
 ) -> Pool:
-    """Fit a full T from little noise and, if the simplest T found more, from that as well."""
+    """Fit any T from little noise and, if the simplest T found more, from that as well."""
     found = 1 - float(simplest.transition.diagonal().mean())
     best, best_value = simplest, -np.inf
     little = SELECTION.little_noise
@@ -230,34 +231,49 @@ def _best_start(
     return best
 
 
+@dataclass(frozen=True, slots=True)
+class _PoolPosteriors:
+    """What a pool says about all labeled samples."""
+
+    probabilities: FloatArray  # (n, R)
+    chances: FloatArray  # (n,) of the given labels
+    noise_rate: float
+    row_counts: FloatArray  # (C,) expected number of samples per true class
+
+
+def _posteriors(pool: Pool, rows: _LabeledRows) -> _PoolPosteriors:
+    p = pool.probabilities(rows.evidence, rows.candidates).astype(np.float64)
+    posteriors, chances = posterior(p, pool.transition, rows.codes, rows.candidates)
+    rate = 1 - float(own_posterior(posteriors, pool.transition, rows.codes, rows.candidates).mean())
+    row_counts = class_sums(posteriors, rows.n_classes, rows.candidates)[: rows.n_classes]
+    return _PoolPosteriors(p, chances, rate, row_counts)
+
+
 def _candidate(
     kind: str, pool: Pool, rows: _LabeledRows, folds: IntArray, starts: Sequence[FloatArray | None]
 ) -> tuple[PoolCandidate, list[FloatArray]]:
     """The log-likelihood of every label under T as fitted on the other folds, and these matrices."""
-    p = pool.probabilities(rows.evidence, rows.candidates).astype(np.float64)
-    posteriors, chance = posterior(p, pool.transition, rows.codes, rows.candidates)
-    rate = 1 - float(own_posterior(posteriors, pool.transition, rows.codes, rows.candidates).mean())
-    row_counts = class_sums(posteriors, rows.n_classes, rows.candidates)[: rows.n_classes]
-    del posteriors
-    held_out = np.log(chance + TINY)
+    found = _posteriors(pool, rows)
+    held_out = np.log(found.chances + TINY)
     matrices: list[FloatArray] = []
     if pool.prior_counts is not None:  # otherwise there are too few parameters to overfit
         for fold, start in enumerate(starts):
             inside = folds == fold
             others = None if rows.candidates is None else rows.candidates.at(~inside)
             here = None if rows.candidates is None else rows.candidates.at(inside)
+            p = found.probabilities
             matrices.append(fit_transition(p[~inside], rows.codes[~inside], pool.prior_counts, others, start))
-            _, chance = posterior(p[inside], matrices[-1], rows.codes[inside], here)
-            held_out[inside] = np.log(chance + TINY)
-    dominant = is_diagonal_dominant(pool.transition, row_counts)
-    return PoolCandidate(kind, pool, held_out, rate, dominant), matrices
+            _, chances = posterior(p[inside], matrices[-1], rows.codes[inside], here)
+            held_out[inside] = np.log(chances + TINY)
+    dominant = is_diagonal_dominant(pool.transition, found.row_counts)
+    return PoolCandidate(kind, pool, held_out, found.noise_rate, dominant), matrices
 
 
 def _selected(tried: list[PoolCandidate]) -> PoolCandidate:
     """Select the most likely candidate, with the exception that the module describes."""
     admissible = [one for one in tried if one.admissible] or tried[:1]
     best = max(admissible, key=lambda one: one.score)
-    rivals = [one for one in admissible if one.kind in ("full", "sparse", "shrunk")]
+    rivals = [one for one in admissible if one.kind not in SIMPLE_KINDS]
     if best.kind in SIMPLE_KINDS and rivals:
         rival = max(rivals, key=lambda one: one.score)
         finds_more = rival.noise_rate - best.noise_rate > SELECTION.less_noise

@@ -144,6 +144,7 @@ def select_pool(
     targets = labels_to_learn(given, verified)
     folds = make_held_out_folds(targets, n_folds, rng)
     outside = [] if pred_probs is None else [log_probabilities(pred_probs)]
+    shares = class_shares(given, n_classes)
     if len(labeled) < SELECTION.fewest_labels:
         inside, candidates = [], None
         if not views.is_empty:
@@ -151,7 +152,7 @@ def select_pool(
             inside = first.parts
         evidence = inside + [narrow(part, candidates) for part in outside]
         reason = f"{len(labeled)} labels are too few to hold any out: {SELECTION.fewest_labels} are needed"
-        return _fixed(evidence, len(inside), candidates, n_classes, [], reason, int(bool(inside)))
+        return _fixed(evidence, len(inside), candidates, shares, [], reason)
 
     def at_labeled(evidence: list[FloatArray]) -> tuple[list[FloatArray], IntArray, Candidates | None]:
         """Evidence, labels and candidates of the labeled samples, not copied if that is all of them."""
@@ -168,8 +169,8 @@ def select_pool(
     best: PoolCandidate | None = None
     number, candidates, evidence = 0, None, []
     alternatives: list[tuple[Pool, list[FloatArray]]] = []
+    rounds: list[RoundEvidence] = []
     if not views.is_empty:
-        rounds: list[RoundEvidence] = []
         chosen: list[PoolCandidate] = []
         for index in range(n_rounds):
             with stage(f"round {index + 1}"):
@@ -210,10 +211,10 @@ def select_pool(
         raise AssertionError("there is always evidence: features, a graph or probabilities")
     history[number]["won"] = True
 
-    by_shares = np.log(class_shares(given, n_classes)[given[labeled]])
-    if not clearly_worse(by_shares, best.held_out):
+    if not clearly_worse(np.log(shares[given[labeled]]), best.held_out):
         reason = "held-out labels are not clearly more likely than by the shares of the classes alone"
-        return _fixed(evidence, n_inside, candidates, n_classes, history, reason, feature_round)
+        first = rounds[0].parts if rounds else []  # what later rounds learned is not in the labels
+        return _fixed(first + evidence[n_inside:], len(first), candidates, shares, history, reason)
     return SelectedPool(
         best.pool,
         best.kind,
@@ -233,16 +234,19 @@ def _fixed(
     evidence: list[FloatArray],
     n_inside: int,
     candidates: Candidates | None,
-    n_classes: int,
+    shares: FloatArray,
     history: list[dict[str, Any]],
     reason: str,
-    feature_round: int,
 ) -> SelectedPool:
-    """Make a pool of equal weights and an assumed noise rate."""
-    noise = uniform_noise(SELECTION.assumed_noise, np.full(n_classes, 1 / n_classes))
+    """Make a pool of equal weights and an assumed noise rate.
+
+    Wrong labels are assumed to follow the shares of the classes: where evidence says nothing, labels of rare
+    classes are then as probably right as all others. ``n_inside`` kinds of evidence are those of round 1.
+    """
+    noise = uniform_noise(SELECTION.assumed_noise, shares)
 
     def equal(n_kinds: int) -> Pool:
-        return Pool(np.full(n_kinds, 1 / n_kinds), np.zeros(n_classes + 1), noise)
+        return Pool(np.full(n_kinds, 1 / n_kinds), np.zeros(len(shares) + 1), noise)
 
     pool = equal(len(evidence))
     return SelectedPool(
@@ -255,7 +259,7 @@ def _fixed(
         history,
         reason,
         equal(n_inside) if n_inside else None,
-        feature_round,
+        int(n_inside > 0),
         len(evidence) > n_inside,
     )
 

@@ -195,17 +195,17 @@ class SelectionSettings:
     matrix_folds: int = 3
     """Folds that T is held out from when kinds of noise are compared. Decision 39, 3 against 2 and 5."""
     little_noise: float = 0.2
-    """Noise rate that the "full" fit starts from, besides a larger one of the symmetric fit. Recipe."""
+    """Noise rate that the preliminary fit starts from, besides a larger symmetric one. Recipe."""
     most_noise: float = 0.97
     """Largest noise rate that a fit starts from or that a prior is centered at. Safety."""
     least_noise: float = 0.02
     """Smallest noise rate that a prior is centered at. Safety."""
-    full_count: float = 15.0
-    """Dirichlet counts per class of "full" around symmetric noise. Recipe, decision 24."""
-    full_rate: float = 0.5
+    preliminary_count: float = 15.0
+    """Dirichlet counts per class of the preliminary fit of any T. Recipe, decision 24."""
+    preliminary_rate: float = 0.5
     """Noise rate of those counts. Recipe, decision 24."""
     sparse_count: float = 3.0
-    """Dirichlet counts per class of "sparse", around the noise that "full" found. Decision 24."""
+    """Dirichlet counts per class of "sparse", around the noise of the preliminary fit. Decision 24."""
     shrunk_share: float = 0.5
     """The same of "shrunk", as a share of the mean number of labels per class. Recipe, decision 24."""
 
@@ -246,8 +246,6 @@ class LocalNoiseSettings:
     """Disagreement from which the majority may be wrong labels. Decision 10; not tuned."""
     believed_share: float = 0.75
     """A matrix that finds this part of the disagreement is not overruled by it. Decision 37."""
-    lost_share: float = 0.5
-    """Part of the disagreement that labels of classes which are not predicted may be. Decision 10."""
     transition_count: float = 1.0
     """Right labels added to each class of the reported transition matrix. Safety."""
 
