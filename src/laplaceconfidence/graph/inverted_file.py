@@ -36,8 +36,8 @@ from laplaceconfidence.graph.list_scan import (
     scan_lists,
     vector_lists,
 )
-from laplaceconfidence.graph.product_codes import AXES_SAMPLE, ProductCodes, evenly
-from laplaceconfidence.graph.recall import Effort, ExactNeighbors, recall_by_candidates, without_self
+from laplaceconfidence.graph.product_codes import AXES_SAMPLE, CODED_FROM, ProductCodes, evenly
+from laplaceconfidence.graph.recall import Effort, ExactNeighbors, without_self
 from laplaceconfidence.stages import stage
 from laplaceconfidence.threads import limited_threads
 
@@ -170,7 +170,7 @@ class InvertedFile:
         while True:
             candidates, similar = self.search(rows, n_cells, tried)
             hits = (similar >= exact.accepted) & (candidates != rows[:, None])
-            recall = recall_by_candidates(hits, k)
+            recall = np.minimum(hits.cumsum(axis=1), k).mean(axis=0) / k  # by the number of candidates
             if recall[-1] < target and tried < min(n, most):
                 tried = min(n, most, 2 * tried)
                 continue
@@ -204,8 +204,8 @@ class InvertedFile:
         """Rough time of a query."""
         sizes, d = self.cells.sizes, self.points.shape[1]
         n_scanned = n_cells * int((sizes**2).sum()) / int(sizes.sum())
-        n_codes = 0 if self.codes is None else self.codes.n_codes
-        return nanoseconds(n_cells, n_scanned, n_candidates, d, n_codes)
+        width = d if self.codes is None else self.codes.n_codes
+        return nanoseconds(n_cells, n_scanned, width, n_candidates, d, coded=self.codes is not None)
 
 
 def approximate_neighbors(
@@ -283,7 +283,7 @@ def _fitting_index(
     required, wanted = targets
     many = FINER_FROM * (exact.neighbors.shape[1] + 1)
     best: tuple[InvertedFile, Effort] | None = None
-    for axes_per_code in (2, 1, None) if len(points) >= CELL_SIZE else (None,):
+    for axes_per_code in (2, 1, None) if len(points) >= CODED_FROM else (None,):
         if (
             best is not None
             and best[1].recall >= required

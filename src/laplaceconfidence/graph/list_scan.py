@@ -94,7 +94,7 @@ def scan_lists(
     queries : ndarray of float32, shape (m, d)
         Queries, as the lists hold samples; for codes, along their axes.
     numbers : ndarray of int64, shape (m, n_lists)
-        Lists that every query asks, -1 for none.
+        Lists that every query asks, each of them once, -1 for none.
     n_candidates : int
         Number of candidates per query.
 
@@ -105,6 +105,9 @@ def scan_lists(
     found : ndarray of int64, shape (m, n_candidates)
         Positions of the candidates in the lists, -1 where there are fewer.
     """
+    if numbers.shape[1] > index.nlist:  # faiss reads as many columns as there are lists
+        present_first = np.argsort(numbers < 0, axis=1, kind="stable")[:, : index.nlist]
+        numbers = np.take_along_axis(numbers, present_first, axis=1)
     queries, numbers = np.ascontiguousarray(queries), np.ascontiguousarray(numbers, dtype=np.int64)
     distances = np.zeros(numbers.shape, dtype=np.float32)  # to the centers, which only other indexes use
     scores = np.empty((len(queries), n_candidates), dtype=np.float32)
@@ -183,7 +186,9 @@ def most_similar(candidates: IntArray, similarities: FloatArray, k: int) -> tupl
     return indices, best
 
 
-def nanoseconds(n_lists: int, n_scanned: float, n_candidates: int, d: int, n_codes: int = 0) -> float:
+def nanoseconds(
+    n_lists: int, n_scanned: float, width: int, n_candidates: int, d: int, *, coded: bool
+) -> float:
     """Estimate the time of a query, as measured with AVX-512.
 
     Parameters
@@ -192,16 +197,18 @@ def nanoseconds(n_lists: int, n_scanned: float, n_candidates: int, d: int, n_cod
         Number of lists.
     n_scanned : float
         Number of samples in them.
+    width : int
+        Number of features that are scanned, or of codes.
     n_candidates : int
         Samples that are compared in all features.
     d : int
         Number of features.
-    n_codes : int, default=0
-        Number of codes per sample; 0 where vectors of ``d`` features are scanned.
+    coded : bool
+        Whether codes are scanned.
 
     Returns
     -------
     float
     """
-    per_sample = 0.02 * n_codes if n_codes else 5 + 0.055 * d
+    per_sample = 0.02 * width if coded else 5 + 0.055 * width
     return float(200 * n_lists + per_sample * n_scanned + (75 + 0.15 * d) * n_candidates)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from laplaceconfidence.arrays import FloatArray, row_blocks
 from laplaceconfidence.features.scale import principal_axes
 
+CODED_FROM = 256  # samples; codes are not fitted to fewer
 CODED_VARIANCE = {2: 0.98, 1: 0.999}  # share of the variance in the codes, by axes per code
 AXES_SAMPLE, _CODE_SAMPLE = 5_000, 4_096  # samples that axes and codes are fitted to
 _ITERATIONS = 6
@@ -62,6 +63,11 @@ class ProductCodes:
         """int: number of codes per vector."""
         return len(self.centroids)
 
+    @property
+    def axes_per_code(self) -> int:
+        """int: number of axes per code."""
+        return int(self.centroids.shape[2])
+
     def encoded(self, vectors: FloatArray) -> NDArray[np.uint8]:
         """Code vectors.
 
@@ -80,7 +86,7 @@ class ProductCodes:
         codes = np.empty((len(vectors), quantizer.code_size), dtype=np.uint8)
         for rows in row_blocks(len(vectors), _ROWS_AT_ONCE):
             along = vectors[rows] @ self.axes
-            if self.centroids.shape[2] == 1:
+            if self.axes_per_code == 1:
                 codes[rows] = scalar_codes(along, self.centroids[:, :, 0])
             else:
                 codes[rows] = quantizer.compute_codes(along)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import faiss
-import numpy as np
 
-from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
+from laplaceconfidence.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +84,6 @@ class ExactNeighbors:
         similar, found = faiss.knn(points[rows], points, k + 1, metric=faiss.METRIC_INNER_PRODUCT)
         neighbors, similar = without_self(rows, found, similar)
         return cls(rows, neighbors, similar[:, -1:] - 1e-6)
-
-
-def recall_by_candidates(hits: BoolArray, k: int) -> FloatArray:
-    """Compute the recall for every number of candidates.
-
-    Parameters
-    ----------
-    hits : ndarray of bool, shape (m, c)
-        Whether each candidate is a true neighbor, best candidates first.
-    k : int
-        Number of neighbors.
-
-    Returns
-    -------
-    ndarray of float64, shape (c,)
-    """
-    recall: FloatArray = np.minimum(hits.cumsum(axis=1), k).mean(axis=0) / k
-    return recall
 
 
 def without_self(rows: IntArray, indices: IntArray, similarities: FloatArray) -> tuple[IntArray, FloatArray]:
