@@ -1,6 +1,7 @@
 """Plans: what fits into a budget, and what is refused."""
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +78,8 @@ def test_no_search_is_expected_to_take_longer_than_an_exact_one() -> None:
     exact = plan(2_000, n_neighbors=100, exact=True)
     assert found.most_seconds is not None
     assert found.most_seconds <= exact.seconds
+
+
+def test_plans_of_kept_indexes_without_a_range_are_read() -> None:
+    stored = {name: value for name, value in asdict(plan()).items() if name != "most_seconds"}
+    assert re.search(r"of disk, about [^,]+\.$", BlockPlan(**stored).statement)

@@ -28,7 +28,7 @@ from laplaceconfidence.validation import must_be
 from laplaceconfidence.wording import counted, duration
 
 SHARE_OF_FREE = 0.5  # of the memory that is free, where no budget is given
-BASE_BYTES = 300 * 10**6  # the interpreter with its libraries, measured
+BASE_BYTES = 360 * 10**6  # the interpreter with its libraries and one part of the tables, measured
 CLASSES_AT_ONCE = 32
 MOST_ROWS, FEWEST_ROWS = 262_144, 1_024
 MOST_BLOCKS = 2_000  # every block reads from every other one, so more would take long to organize
