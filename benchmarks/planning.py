@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from laplaceconfidence import audit
 from laplaceconfidence.arrays import row_blocks
+from laplaceconfidence.auditing.block_audit import audit_in_blocks
+from laplaceconfidence.data.read_options import ReadOptions
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
 from laplaceconfidence.stages import observing
 from measuring import in_fresh_process, peak_memory_mib, save, stored_rows
@@ -58,16 +59,17 @@ def measure(estimator: str, folder: str, memory: str) -> dict[str, Any]:
     warnings.simplefilter("ignore", LaplaceConfidenceWarning)
     settings: dict[str, Any] = {"n_neighbors": K} if estimator == "laplace" else {}
     before, times, start = peak_memory_mib(), CpuTimes(), time.process_time()
+    stated: list[tuple[float, str]] = []  # seconds after the start, and a sentence
     with observing(times):
-        result: Any = audit(
+        result = audit_in_blocks(
             Path(folder, "x.npy"),
-            labels=str(Path(folder, "y.npy")),
+            ReadOptions(labels=str(Path(folder, "y.npy"))),
             estimator=estimator,
+            settings={**settings, "n_jobs": 1},
             memory=memory,
             work=Path(folder, "work"),
-            n_jobs=1,
             random_state=SEED,
-            **settings,
+            stating=lambda sentence: stated.append((time.process_time() - start, sentence)),
         )
     cpu = time.process_time() - start
     return {
@@ -78,6 +80,7 @@ def measure(estimator: str, folder: str, memory: str) -> dict[str, Any]:
         "peak_before_mib": before,
         "planned_peak_mib": result.plan.peak / 2**20,
         "planned_seconds": [result.plan.seconds, result.plan.most_seconds or result.plan.seconds],
+        "stated": stated,
         "disk_mib": sum(path.stat().st_size for path in Path(folder, "work").rglob("*.npy")) / 2**20,
         "recall": result.diagnostics.recall,
         "stages": {name: round(seconds, 2) for name, seconds in times.seconds.items()},
