@@ -51,6 +51,7 @@ bench: .venv/tools   ## measure speed, growth and quality against the peers (abo
 	$(BIN)/python benchmarks/out_of_core.py 50000
 	$(BIN)/python benchmarks/planning.py --sizes 50000 --widths 64 --classes 10
 	$(BIN)/python benchmarks/growing_data.py --n 50000
+	$(BIN)/python benchmarks/bounded_sample.py --n 5000 --samples 1250 2500
 	$(BIN)/python benchmarks/two_workers.py
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/report_time.py

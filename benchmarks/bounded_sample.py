@@ -1,6 +1,8 @@
 """Is a sample enough? The noise-aware estimate fitted on samples, applied to all, against a fit to all data.
 
-Fashion-MNIST through a fixed random ReLU layer, 20,000 images. AUROC of "this label is right" over all
+    python benchmarks/bounded_sample.py [--n 20000] [--samples 2500 5000 10000] [--seeds 0]
+
+Fashion-MNIST through a fixed random ReLU layer. AUROC of "this label is right" over all
 labels, calibration error (15 bins), and the noise that was found.
 """
 
@@ -10,6 +12,7 @@ import argparse
 import tempfile
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +39,7 @@ def scored(scores: np.ndarray, right: np.ndarray, cpu: float) -> dict[str, float
 
 
 def measured(
-    features: np.ndarray, truth: np.ndarray, kind: str, rate: float, seed: int
+    features: np.ndarray, truth: np.ndarray, kind: str, rate: float, seed: int, samples: Sequence[int]
 ) -> list[dict[str, Any]]:
     clean = NoisyDataset.from_arrays(truth, features)
     given = add_noise(clean, kind, rate, random_state=seed).labels
@@ -44,8 +47,8 @@ def measured(
     about = {"noise": kind, "rate": rate, "seed": seed, "wrong": float(1 - right.mean())}
     start = time.process_time()
     fitted = NoiseAwareConfidence(random_state=seed, n_jobs=1).fit(features, given)
-    rows = [{**about, "sample": N, **scored(fitted.confidence_, right, time.process_time() - start)}]
-    for size in SAMPLES:
+    rows = [{**about, "sample": len(truth), **scored(fitted.confidence_, right, time.process_time() - start)}]
+    for size in samples:
         block_fits.SAMPLE_SIZE = size
         with tempfile.TemporaryDirectory() as folder:
             np.save(Path(folder) / "x.npy", features)
@@ -63,19 +66,22 @@ def measured(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--n", type=int, default=N)
+    parser.add_argument("--samples", nargs="+", type=int, default=SAMPLES)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    seeds = parser.parse_args().seeds
+    options = parser.parse_args()
+    n, seeds = options.n, options.seeds
     warnings.simplefilter("ignore")
-    data = fashion(N, None)
+    data = fashion(n, None)
     if isinstance(data, Absent):
         raise SystemExit(f"{data.name} was not found: {data.advice}")
-    pixels = data.images.reshape(N, -1).astype(np.float32) / 255
+    pixels = data.images.reshape(n, -1).astype(np.float32) / 255
     features = random_relu_layer(pixels, FEATURES)
     rows = []
     for kind, rate in CELLS:
         for seed in seeds:
-            for row in measured(features, data.labels, kind, rate, seed):
+            for row in measured(features, data.labels, kind, rate, seed, options.samples):
                 rows.append(row)
                 print(
                     "  ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()),
@@ -83,8 +89,8 @@ def main() -> None:
                 )
         # After every cell: a run that is stopped has measured something.
         save(
-            "bounded_sample",
-            {"settings": {"n": N, "d": FEATURES, "seeds": seeds, "threads": 1}, "rows": rows},
+            "bounded_sample" if n == N else f"bounded_sample_{n}",
+            {"settings": {"n": n, "d": FEATURES, "seeds": seeds, "threads": 1}, "rows": rows},
         )
 
 

@@ -1,6 +1,7 @@
 """Plans: what fits into a budget, and what is refused."""
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -58,4 +59,27 @@ def test_too_little_disk_is_noticed_before(tmp_path: Path) -> None:
 def test_the_plan_is_stated() -> None:
     text = plan().statement
     assert re.match(r"Plan: \d+ blocks of about [\d,]+ rows, 10 classes at once; up to .* of memory", text)
-    assert "of disk, about" in text
+    assert re.search(r"of disk, about .* to .*, by the structure of the features\.$", text)
+
+
+def test_the_time_is_a_range_unless_the_search_is_exact() -> None:
+    found = plan(n_features=512, n_read=512)
+    assert found.most_seconds is not None
+    assert found.seconds < found.most_seconds
+    assert plan(n_threads=2).seconds == pytest.approx(plan().seconds / 2)
+    exact = plan(exact=True)
+    assert exact.most_seconds is None
+    assert exact.seconds > found.most_seconds
+    assert re.search(r"of disk, about [^,]+\.$", exact.statement)
+
+
+def test_no_search_is_expected_to_take_longer_than_an_exact_one() -> None:
+    found = plan(2_000, n_neighbors=100)
+    exact = plan(2_000, n_neighbors=100, exact=True)
+    assert found.most_seconds is not None
+    assert found.most_seconds <= exact.seconds
+
+
+def test_plans_of_kept_indexes_without_a_range_are_read() -> None:
+    stored = {name: value for name, value in asdict(plan()).items() if name != "most_seconds"}
+    assert re.search(r"of disk, about [^,]+\.$", BlockPlan(**stored).statement)

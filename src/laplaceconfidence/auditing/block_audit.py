@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import weakref
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray
-from laplaceconfidence.auditing.block_fits import FITS, NOISE_AWARE
+from laplaceconfidence.auditing.block_fits import FITS, NOISE_AWARE, Stating
 from laplaceconfidence.auditing.block_tables import (
     BlockTables,
     derive_row_ids,
@@ -287,7 +287,7 @@ def audit_in_blocks(
     client: Any = None,
     work: str | Path | None = None,
     keep_index: bool = False,
-    stating: Callable[[BlockPlan], None] | None = None,
+    stating: Stating | None = None,
 ) -> BlockAuditResult:
     """Audit data in blocks of rows.
 
@@ -316,7 +316,8 @@ def audit_in_blocks(
     keep_index : bool, default=False
         Whether ``save`` stores what another audit can go on from.
     stating : callable, optional
-        Called with the plan before anything is computed.
+        Called with the plan before anything is computed, and with the time that is left once the search is
+        chosen; each is a sentence.
 
     Returns
     -------
@@ -357,7 +358,7 @@ def _audited(
     client: Any,
     keep: bool,
     work: Path,
-    stating: Callable[[BlockPlan], None] | None,
+    stating: Stating | None,
 ) -> BlockAuditResult:
     place, timer = work.absolute(), StageTimer()
     with observing(timer), stage("total"), _executor_for(client, unfitted.n_jobs) as executor:
@@ -369,9 +370,9 @@ def _audited(
         folder = WorkFolder.opened(place, described)
         check_disk(place, fit.plan, sum(path.stat().st_size for path in place.rglob("*") if path.is_file()))
         if stating is not None:
-            stating(fit.plan)
+            stating(fit.plan.statement)
         executor.prepare(fit.plan.cache)
-        diagnostics = fit.run(executor, folder, data, keep=keep)
+        diagnostics = fit.run(executor, folder, data, keep=keep, stating=stating)
         derive_row_ids(executor, data, folder, fit.digests)
         tables = write_tables(executor, folder, data, rule, fit.n_result_parts, rows_of_data(data))
     recorded = {**unfitted.get_params(), "random_state": seed, **asdict(rule)}
@@ -405,7 +406,7 @@ def _plain_source(described: Mapping[str, Any]) -> dict[str, Any] | None:
 def _described(data: BlockData, name: str, settings: Mapping[str, Any], rule: FlagRule) -> dict[str, Any]:
     """All that the parts of a run depend on."""
     return {
-        "format": 1,
+        "format": 2,  # 1 had neighbors that were found without codes
         "features": data.features.described(),
         "labels": [len(data), zlib.crc32(np.ascontiguousarray(data.labels).tobytes())],
         "classes": [str(value) for value in data.class_values],

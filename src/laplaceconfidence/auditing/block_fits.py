@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
@@ -44,6 +44,7 @@ from laplaceconfidence.graph.neighbors import IVF_FROM, fitting_neighbor_count
 from laplaceconfidence.validation import must_be
 
 LAPLACE, NOISE_AWARE = "laplace", "noise-aware"
+Stating = Callable[[str], None]
 _Kind = TypeVar("_Kind")
 
 
@@ -108,7 +109,13 @@ class BlockFit(Protocol):
         """
 
     def run(
-        self, executor: Executor, work: WorkFolder, data: BlockData, *, keep: bool = False
+        self,
+        executor: Executor,
+        work: WorkFolder,
+        data: BlockData,
+        *,
+        keep: bool = False,
+        stating: Stating | None = None,
     ) -> FitDiagnostics:
         """Compute and write the results of all samples.
 
@@ -122,6 +129,8 @@ class BlockFit(Protocol):
             The data.
         keep : bool, default=False
             Whether another fit is to go on from this one.
+        stating : callable or None, default=None
+            Called with sentences about what is known only while the fit runs.
 
         Returns
         -------
@@ -196,7 +205,7 @@ class LaplaceFit:
             n_neighbors=k,
             alpha=float(unfitted.alpha),
             n_components=unfitted.n_components,
-            search="exact" if is_exact else "ivf",
+            search="exact" if is_exact else unfitted.search,
             target_recall=unfitted.target_recall,
             tol=unfitted.tol,
             max_iter=unfitted.max_iter,
@@ -207,7 +216,13 @@ class LaplaceFit:
         return cls(plan, asdict(settings))
 
     def run(
-        self, executor: Executor, work: WorkFolder, data: BlockData, *, keep: bool = False
+        self,
+        executor: Executor,
+        work: WorkFolder,
+        data: BlockData,
+        *,
+        keep: bool = False,
+        stating: Stating | None = None,
     ) -> FitDiagnostics:
         """Search, build the graph, solve and read the solution."""
         found = estimate(
@@ -219,6 +234,7 @@ class LaplaceFit:
             BlockSettings(**self.settings),
             with_digests=not data.has_ids,
             keep_solution=keep,
+            stating=stating,
         )
         return self._finished(executor, found, keep=keep)
 
@@ -249,6 +265,7 @@ class LaplaceFit:
             replace(settings, tol=max(settings.tol, about["residual"])),
             recall=about["recall"] if recall is None else recall,
             n_lists=n_lists,
+            is_exact=n_lists == len(lists.centers),
             start=start,
             keep_solution=True,
         )
@@ -271,7 +288,7 @@ class LaplaceFit:
                 "residual": found.residual,
             }
         return FitDiagnostics(
-            search=self.settings["search"],
+            search="exact" if found.is_exact else "ivf",
             n_neighbors=self.settings["n_neighbors"],
             recall=found.recall,
             n_iter=found.n_iter,
@@ -319,7 +336,13 @@ class NoiseAwareFit:
         return cls(plan, {**described, "sample_size": size, "seed": seed})
 
     def run(
-        self, executor: Executor, work: WorkFolder, data: BlockData, *, keep: bool = False
+        self,
+        executor: Executor,
+        work: WorkFolder,
+        data: BlockData,
+        *,
+        keep: bool = False,
+        stating: Stating | None = None,
     ) -> FitDiagnostics:
         """Fit on the sample, and compute the posteriors of all others."""
         own = {name: value for name, value in self.settings.items() if name not in ("sample_size", "seed")}

@@ -12,22 +12,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.blocks.block_solve import SOLVE, BlockSystem, solve_chunk
+from laplaceconfidence.blocks.effort import choose_search
 from laplaceconfidence.blocks.executor import Executor
 from laplaceconfidence.blocks.graph_blocks import GRAPH, build_graph
 from laplaceconfidence.blocks.lists import SHARDS, Shards, sort_into_shards, train_lists
 from laplaceconfidence.blocks.preparation import prepare
 from laplaceconfidence.blocks.read_out import ReadOut
-from laplaceconfidence.blocks.search import (
-    SearchSettings,
-    lists_for_recall,
-    measured_recall,
-    sample_recall,
-    search_blocks,
-)
+from laplaceconfidence.blocks.recall_sample import measured_recall, sample_recall
+from laplaceconfidence.blocks.search import search_blocks, search_exactly
 from laplaceconfidence.blocks.sources import FeatureSource
+from laplaceconfidence.blocks.times import exact_nanoseconds, finishing_seconds, search_seconds
 from laplaceconfidence.blocks.work_folder import Facts, WorkFolder
 from laplaceconfidence.exceptions import LaplaceConfidenceWarning
 from laplaceconfidence.stages import stage
+from laplaceconfidence.wording import counted, duration
 
 READ_OUT = "confidence"
 SOLVED = "solved"  # what the solver reports, one part per chunk of classes
@@ -44,7 +42,8 @@ class BlockSettings:
     Attributes
     ----------
     n_neighbors, alpha, n_components, search, target_recall, tol, max_iter, random_state :
-        As in ``LaplaceConfidence``; ``search`` is "exact" or "ivf".
+        As in ``LaplaceConfidence``; ``search`` "auto" is approximate unless an exact
+        search takes less time.
     rows_per_block : int
         Samples per block.
     classes_at_once : int
@@ -91,6 +90,8 @@ class BlockEstimate:
         Number of the last chunk of classes, whose read-out holds all of them.
     n_lists : int
         Lists that a query asked.
+    is_exact : bool
+        Whether every sample was compared with every other one.
     """
 
     work: WorkFolder
@@ -104,6 +105,7 @@ class BlockEstimate:
     energy: tuple[float, float]
     last_chunk: int
     n_lists: int
+    is_exact: bool
 
     def rows(self, block: int) -> IntArray:
         """Return the rows of the data in a block.
@@ -144,6 +146,7 @@ def estimate(
     *,
     with_digests: bool = False,
     keep_solution: bool = False,
+    stating: Callable[[str], None] | None = None,
 ) -> BlockEstimate:
     """Estimate the confidence of every label; parts that an earlier run finished are not computed again.
 
@@ -165,6 +168,8 @@ def estimate(
         Whether digests of the features are kept, as ids.
     keep_solution : bool, default=False
         Whether the solution is written, for an audit that goes on from it.
+    stating : callable or None, default=None
+        Called with a sentence about the search and the time that is left, once the search is chosen.
 
     Returns
     -------
@@ -182,10 +187,20 @@ def estimate(
     lists = train_lists(executor, work, prepared, seed)
     shards = sort_into_shards(executor, work, prepared, lists, settings.rows_per_block)
     sample = sample_recall(executor, work, lists, shards, k, seed + 1)
-    n_lists = len(lists.centers)
-    if settings.search == "ivf":
-        n_lists = lists_for_recall(sample, settings.target_recall)
-    search_blocks(executor, work, lists, shards, SearchSettings(k, n_lists))
+    search, nanoseconds = None, exact_nanoseconds(source.n_rows, prepared.n_features)
+    if settings.search != "exact":
+        at_any_cost = settings.search == "ivf"
+        search, nanoseconds = choose_search(
+            executor, work, lists, shards, sample, k, settings.target_recall, at_any_cost=at_any_cost
+        )
+    if stating is not None:
+        left = search_seconds(source.n_rows, nanoseconds) + finishing_seconds(source.n_rows, k, n_classes)
+        about = "exact" if search is None else f"by {counted(search.n_lists, 'list')} per sample"
+        stating(f"Search: {about}; about {duration(max(1.0, left / executor.n_workers))} are left.")
+    if search is None:
+        search_exactly(executor, work, shards, k)
+    else:
+        search_blocks(executor, work, lists, shards, search)
     recall = measured_recall(work, shards, sample)
     if recall < settings.target_recall - 0.02:
         warnings.warn(
@@ -203,7 +218,8 @@ def estimate(
         n_classes,
         settings,
         recall=recall,
-        n_lists=n_lists,
+        n_lists=len(lists.centers) if search is None else search.n_lists,
+        is_exact=search is None,
         keep_solution=keep_solution,
     )
 
@@ -218,6 +234,7 @@ def solve_and_read(
     *,
     recall: float,
     n_lists: int,
+    is_exact: bool,
     start: Start | None = None,
     keep_solution: bool = False,
 ) -> BlockEstimate:
@@ -241,6 +258,8 @@ def solve_and_read(
         Recall of the search.
     n_lists : int
         Lists that a query asked.
+    is_exact : bool
+        Whether every sample was compared with every other one.
     start : callable or None, default=None
         Called with the system, the number of a chunk of classes and the classes; returns the blocks of an
         initial solution.
@@ -282,6 +301,7 @@ def solve_and_read(
         ),
         last_chunk=len(reports) - 1,
         n_lists=n_lists,
+        is_exact=is_exact,
     )
 
 

@@ -22,15 +22,9 @@ from laplaceconfidence.blocks.estimate import SOLUTION, Start
 from laplaceconfidence.blocks.executor import Executor
 from laplaceconfidence.blocks.graph_blocks import GRAPH, read_graph, save_graph
 from laplaceconfidence.blocks.lists import SHARDS, Lists, Shards
+from laplaceconfidence.blocks.recall_sample import RecallSample, exact_neighbors, measured_recall
 from laplaceconfidence.blocks.results import SHOWN
-from laplaceconfidence.blocks.search import (
-    NEIGHBORS,
-    Best,
-    RecallSample,
-    SearchSettings,
-    exact_neighbors,
-    measured_recall,
-)
+from laplaceconfidence.blocks.search import NEIGHBORS, Best, SearchSettings
 from laplaceconfidence.blocks.work_folder import WorkFolder
 from laplaceconfidence.solve.propagation import one_hot
 from laplaceconfidence.stages import stage
@@ -376,8 +370,8 @@ def _recall(executor: Executor, work: WorkFolder, shards: Shards, k: int) -> flo
     """The share of the true neighbors of new samples that was found, on evenly spaced ones."""
     first, n = shards.starts[-2:].tolist()
     positions = np.unique(np.linspace(first, n - 1, min(RECALL_QUERIES, n - first)).astype(np.int64))
-    _, similar, _ = exact_neighbors(executor, work, shards, positions, k)
-    sample = RecallSample(positions, similar[:, -1] - np.float32(1e-6), np.empty(0))
+    queries, similar, _ = exact_neighbors(executor, work, shards, positions, k)
+    sample = RecallSample(positions, queries, similar[:, -1] - np.float32(1e-6), np.empty(0))
     return measured_recall(work, shards, sample)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.blocks.lists import WIDE
-from laplaceconfidence.blocks.search import CANDIDATES_PER_NEIGHBOR
+from laplaceconfidence.blocks.times import finishing_seconds, preparing_seconds, search_range
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.memory import available_memory
@@ -28,7 +28,7 @@ from laplaceconfidence.validation import must_be
 from laplaceconfidence.wording import counted, duration
 
 SHARE_OF_FREE = 0.5  # of the memory that is free, where no budget is given
-BASE_BYTES = 300 * 10**6  # the interpreter with its libraries, measured
+BASE_BYTES = 360 * 10**6  # the interpreter with its libraries and one part of the tables, measured
 CLASSES_AT_ONCE = 32
 MOST_ROWS, FEWEST_ROWS = 262_144, 1_024
 MOST_BLOCKS = 2_000  # every block reads from every other one, so more would take long to organize
@@ -36,13 +36,6 @@ CACHED_BLOCKS = 2
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
-
-# Seconds of one core, from benchmarks/planning.py: per sample; per feature, for reading and sorting; per
-# comparison and feature, for the search; per neighbor, for graph and results; per neighbor and class, for the
-# solution.
-_PER_SAMPLE, _PER_FEATURE, _PER_COMPARISON = 2e-5, 6e-8, 6.5e-11
-_PER_NEIGHBOR, _PER_EDGE = 1e-6, 2.5e-8
-_COMPARED = 4_000  # samples per query among 50,000
 
 # Of the noise-aware fit on a sample, and of its predictions: bytes and seconds, measured.
 _FIT_PER_CLASS, _FIT_PER_FEATURE, _FIT_PER_SAMPLE = 150, 24, 9_500
@@ -73,7 +66,9 @@ class BlockPlan:
     disk : int
         Expected use of the disk in bytes.
     seconds : float
-        Expected time.
+        Expected time; of a search whose time depends on the data, for data with structure.
+    most_seconds : float or None, default=None
+        The same for classes that have no structure inside; ``None`` where the data does not matter.
     """
 
     memory: int
@@ -84,15 +79,19 @@ class BlockPlan:
     peak: int
     disk: int
     seconds: float
+    most_seconds: float | None = None
 
     @property
     def statement(self) -> str:
         """str: the plan in one sentence."""
+        least, most = (
+            duration(max(1.0, seconds)) for seconds in (self.seconds, self.most_seconds or self.seconds)
+        )
+        time = least if least == most else f"{least} to {most}, by the structure of the features"
         return (
             f"Plan: {counted(self.n_blocks, 'block')} of about {self.rows_per_block:,} rows, "
             f"{counted(self.classes_at_once, 'class', 'classes')} at once; up to {_size(self.peak)} of "
-            f"memory (allowed: {_size(self.memory)}), {_size(self.disk)} of disk, about "
-            f"{duration(max(1.0, self.seconds))}."
+            f"memory (allowed: {_size(self.memory)}), {_size(self.disk)} of disk, about {time}."
         )
 
 
@@ -178,7 +177,8 @@ def make_plan(
         If the memory does not suffice for the smallest blocks; the message has the smallest that does.
     """
     per_row = _bytes_per_row(n_read, n_features, n_neighbors)
-    in_cache = 4 * min(n_features, WIDE) + 8 + 13 * n_neighbors
+    # Lists of codes during the search, blocks of the graph during the solution.
+    in_cache = max(math.ceil(0.55 * min(n_features, WIDE)) + 10, 13 * n_neighbors)
     fewest = min(n, max(FEWEST_ROWS, math.ceil(n / MOST_BLOCKS)))
 
     def peak(rows: int, classes: int) -> int:
@@ -207,14 +207,9 @@ def make_plan(
     spare = max(0, memory - used) // 2  # for more blocks that are kept, as far as there are more
     cache = CACHED_BLOCKS * rows * in_cache + spare
     used += min(spare, max(0, n - CACHED_BLOCKS * rows) * in_cache)
-    compared = n if exact else min(n, _COMPARED * (n / 50_000) ** 0.4)
-    seconds = n * (
-        _PER_SAMPLE
-        + _PER_FEATURE * (n_read + n_features)
-        + _PER_NEIGHBOR * n_neighbors
-        + _PER_COMPARISON * min(n_features, WIDE) * compared
-        + _PER_EDGE * n_neighbors * n_classes
-    )
+    fixed = preparing_seconds(n, n_read, n_features) + finishing_seconds(n, n_neighbors, n_classes)
+    searching = search_range(n, n_features, n_neighbors, exact=exact)
+    least, most = ((fixed + seconds) / (n_threads * n_processes) for seconds in searching)
     disk = n * (
         8 * n_features + (4 * WIDE if n_features > WIDE else 0) + 12 * n_neighbors + 36 * n_neighbors + 300
     )
@@ -226,7 +221,8 @@ def make_plan(
         cache=int(cache),
         peak=int(used),
         disk=int(disk),
-        seconds=seconds / (n_threads * n_processes),
+        seconds=least,
+        most_seconds=None if exact else most,
     )
 
 
@@ -327,8 +323,11 @@ def check_disk(folder: Path, plan: BlockPlan, there: int = 0) -> None:
 def _bytes_per_row(n_read: int, n_features: int, k: int) -> int:
     """What the largest stage keeps per row of a block."""
     reading = 16 * n_read + 8 * n_features
-    candidates = CANDIDATES_PER_NEIGHBOR * k + 1 if n_features > WIDE else k + 1
-    searching = 4 * n_features + 8 * min(n_features, WIDE) + 48 * candidates + 512
+    width = min(n_features, WIDE)
+    # Own vectors, and those of a block that is asked, mapped and in its lists if codes do not pay; queries
+    # along the axes of codes; lists that are asked; and neighbors.
+    queries = 4 * width + (4 * width if n_features > WIDE else 0)
+    searching = 12 * n_features + queries + 512 + 56 * (k + 1)
     building = 150 * k
     return max(reading, searching, building)
 

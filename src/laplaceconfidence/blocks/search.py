@@ -1,8 +1,8 @@
 """Neighbors of every sample, block by block: a block of queries asks the blocks of its nearest lists.
 
-How many lists a query asks is chosen on a sample of queries whose exact neighbors are computed: a neighbor is
-found if its list is among the nearest ones, so one pass tells the recall for every number of lists. Wide
-vectors are compared along principal axes first, and the candidates again in all features, from the disk.
+Lists are scanned by 4-bit codes of the samples, and what is found is compared again in all features, which
+are read from the disk. Where codes do not pay, the vectors themselves are scanned. ``effort.py`` chooses what
+is scanned, and how many lists and candidates.
 """
 
 from __future__ import annotations
@@ -12,22 +12,30 @@ from typing import Any
 
 import faiss
 import numpy as np
+from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.blocks.block_cache import cached
 from laplaceconfidence.blocks.executor import Executor, run_parts
 from laplaceconfidence.blocks.lists import SHARDS, Lists, Shards
 from laplaceconfidence.blocks.work_folder import Facts, WorkFolder
+from laplaceconfidence.graph.cells import NEARBY, nearby_cells, nearest_cells
+from laplaceconfidence.graph.list_scan import (
+    coded_lists,
+    inner_products,
+    most_similar,
+    scan_lists,
+    vector_lists,
+)
+from laplaceconfidence.graph.product_codes import ProductCodes
 
-EXACT, NEIGHBORS = "recall", "neighbors"  # stages
+NEIGHBORS = "neighbors"  # stage
+CODES = "codes"  # stage, one for every number of axes per code
 
-RECALL_QUERIES = 256
-CANDIDATES_PER_NEIGHBOR = 3  # of wide vectors, along principal axes
-_QUERIES_AT_ONCE = 4_096
-_RERANKED_AT_ONCE = 512
+_QUERIES_AT_ONCE = 2_048
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SearchSettings:
     """How neighbors are searched.
 
@@ -37,118 +45,16 @@ class SearchSettings:
         Neighbors per sample.
     n_lists : int
         Lists that a query asks.
+    n_candidates : int, default=0
+        Samples of a block that codes find and that are compared in all features.
+    codes : ProductCodes or None, default=None
+        What is scanned; ``None`` scans the vectors.
     """
 
     k: int
     n_lists: int
-
-
-@dataclass(frozen=True, slots=True)
-class RecallSample:
-    """Queries drawn at random, and how similar their k-th exact neighbor is.
-
-    Attributes
-    ----------
-    positions : ndarray of int64, shape (m,)
-        Positions of the queries.
-    accepted : ndarray of float32, shape (m,)
-        Any other sample that is at least so similar is a true neighbor.
-    recall_by_lists : ndarray of float64, shape (n_lists,)
-        Share of the true neighbors in the nearest 1, 2, ... lists.
-    """
-
-    positions: IntArray
-    accepted: FloatArray
-    recall_by_lists: FloatArray
-
-
-def sample_recall(
-    executor: Executor, work: WorkFolder, lists: Lists, shards: Shards, k: int, seed: int
-) -> RecallSample:
-    """Compute the exact neighbors of a sample of queries.
-
-    Parameters
-    ----------
-    executor : Executor
-        Where tasks run.
-    work : WorkFolder
-        Where the parts are.
-    lists : Lists
-        The centers.
-    shards : Shards
-        The blocks.
-    k : int
-        Neighbors per sample.
-    seed : int
-        Seed of the sample.
-
-    Returns
-    -------
-    RecallSample
-    """
-    n = int(shards.starts[-1])
-    rng = np.random.default_rng(seed)
-    positions = np.sort(rng.choice(n, size=min(RECALL_QUERIES, n), replace=False))
-    queries, similar, found = exact_neighbors(executor, work, shards, positions, k)
-    own_lists = np.searchsorted(shards.list_starts, found, side="right") - 1
-    nearest = lists.nearest(lists.coarse(queries), len(lists.centers))
-    rank_of = np.argsort(nearest, axis=1)
-    ranks = np.take_along_axis(rank_of, own_lists, axis=1)
-    by_lists = np.cumsum(np.bincount(ranks.ravel(), minlength=len(lists.centers))) / ranks.size
-    return RecallSample(positions, similar[:, -1] - np.float32(1e-6), by_lists)
-
-
-def exact_neighbors(
-    executor: Executor, work: WorkFolder, shards: Shards, positions: IntArray, k: int
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Compare some samples with all others.
-
-    Parameters
-    ----------
-    executor : Executor
-        Where tasks run.
-    work : WorkFolder
-        Where the parts are.
-    shards : Shards
-        The blocks.
-    positions : ndarray of int64, shape (m,)
-        Positions of the samples, sorted.
-    k : int
-        Neighbors per sample.
-
-    Returns
-    -------
-    queries : ndarray of float32, shape (m, d)
-        Vectors of the samples.
-    similarities : ndarray of float32, shape (m, k)
-        Most similar first.
-    neighbors : ndarray of int64, shape (m, k)
-        Positions of the neighbors.
-    """
-    queries = vectors_at(work, shards, positions)
-    run_parts(executor, work, EXACT, _exact_in_block, [(queries, shards, k)] * shards.n_blocks)
-    similar = np.concatenate([work.load(EXACT, b, "similarities") for b in range(shards.n_blocks)], axis=1)
-    found = np.concatenate([work.load(EXACT, b, "positions") for b in range(shards.n_blocks)], axis=1)
-    similar = np.where(found == positions[:, None], -np.inf, similar)
-    order = np.argsort(-similar, axis=1, kind="stable")[:, :k]
-    return queries, np.take_along_axis(similar, order, axis=1), np.take_along_axis(found, order, axis=1)
-
-
-def lists_for_recall(sample: RecallSample, target: float) -> int:
-    """Return the smallest number of lists per query that reaches a recall on the sample.
-
-    Parameters
-    ----------
-    sample : RecallSample
-        The sample.
-    target : float
-        The recall.
-
-    Returns
-    -------
-    int
-    """
-    return min(int(np.searchsorted(sample.recall_by_lists, target - 1e-12)) + 1, len(sample.recall_by_lists))
+    n_candidates: int = 0
+    codes: ProductCodes | None = None
 
 
 def search_blocks(
@@ -165,36 +71,133 @@ def search_blocks(
     lists : Lists
         The centers.
     shards : Shards
-        The blocks.
+        The blocks; their codes must be there if these are scanned.
     settings : SearchSettings
         How to search.
     """
     run_parts(executor, work, NEIGHBORS, _search_block, [(lists, shards, settings)] * shards.n_blocks)
 
 
-def measured_recall(work: WorkFolder, shards: Shards, sample: RecallSample) -> float:
-    """Compute the share of the true neighbors of the sample that the search found.
+def search_exactly(executor: Executor, work: WorkFolder, shards: Shards, k: int) -> None:
+    """Compare every sample with every other one; the parts are those of ``search_blocks``.
+
+    Parameters
+    ----------
+    executor : Executor
+        Where tasks run.
+    work : WorkFolder
+        Where the parts are.
+    shards : Shards
+        The blocks.
+    k : int
+        Neighbors per sample.
+    """
+    run_parts(executor, work, NEIGHBORS, _compare_block, [(shards, k)] * shards.n_blocks)
+
+
+def code_blocks(
+    executor: Executor, work: WorkFolder, lists: Lists, shards: Shards, codes: ProductCodes
+) -> None:
+    """Write the codes of all samples.
+
+    Parameters
+    ----------
+    executor : Executor
+        Where tasks run.
+    work : WorkFolder
+        Where the parts are.
+    lists : Lists
+        The centers.
+    shards : Shards
+        The blocks.
+    codes : ProductCodes
+        The codes.
+    """
+    run_parts(executor, work, codes_stage(codes), _code_block, [(lists, codes)] * shards.n_blocks)
+
+
+def codes_stage(codes: ProductCodes) -> str:
+    """Return the name of the stage that writes codes.
+
+    Parameters
+    ----------
+    codes : ProductCodes
+        The codes.
+
+    Returns
+    -------
+    str
+    """
+    return f"{CODES}-{codes.axes_per_code}"
+
+
+def lists_in_memory(work: WorkFolder, block: int, shards: Shards, codes: ProductCodes | None) -> Any:
+    """Load the lists of a block, or return those that this process keeps.
 
     Parameters
     ----------
     work : WorkFolder
         Where the parts are.
+    block : int
+        Number of the block.
     shards : Shards
         The blocks.
-    sample : RecallSample
-        The sample.
+    codes : ProductCodes or None
+        What the lists hold; ``None`` for vectors.
 
     Returns
     -------
-    float
+    faiss.IndexIVF
     """
-    blocks = shards.blocks_of(sample.positions)
-    hits = [
-        work.load(NEIGHBORS, block, "similarities")[sample.positions[blocks == block] - shards.starts[block]]
-        >= sample.accepted[blocks == block, None]
-        for block in np.unique(blocks).tolist()
-    ]
-    return float(np.concatenate(hits).mean())
+    per_code = None if codes is None else codes.axes_per_code
+    return cached(("search", str(work.path), block, per_code), _loaded_lists, work, block, shards, codes)
+
+
+def asked_lists(lists: Lists, coarse: FloatArray, own: IntArray, n_lists: int) -> NDArray[np.int32]:
+    """Find the lists that samples ask, among those near their own list.
+
+    Parameters
+    ----------
+    lists : Lists
+        The centers.
+    coarse : ndarray of float32, shape (m, d')
+        The samples, as ``Lists.coarse`` returns them, in the order of their lists.
+    own : ndarray of int64, shape (m,)
+        Their lists, ascending.
+    n_lists : int
+        Lists per sample.
+
+    Returns
+    -------
+    ndarray of int32, shape (m, n_lists)
+        Nearest first.
+    """
+    numbers, places = np.unique(own, return_inverse=True)
+    nearby = nearby_cells(lists.centers[numbers], lists.centers, max(NEARBY, 4 * n_lists))
+    asked = np.empty((len(coarse), n_lists), dtype=np.int32)
+    for rows in row_blocks(len(coarse), _QUERIES_AT_ONCE):
+        asked[rows] = nearest_cells(coarse[rows], places[rows], lists.centers, nearby, n_lists)
+    return asked
+
+
+def vectors_to_compare(work: WorkFolder, block: int, lists: Lists) -> FloatArray:
+    """Map the vectors of a block that are compared with the centers.
+
+    Parameters
+    ----------
+    work : WorkFolder
+        Where the parts are.
+    block : int
+        Number of the block.
+    lists : Lists
+        The centers.
+
+    Returns
+    -------
+    ndarray of float32, shape (m, d')
+        As ``Lists.coarse`` returns them.
+    """
+    return np.asarray(work.load(SHARDS, block, "vectors" if lists.projection is None else "coarse"))
 
 
 def vectors_at(work: WorkFolder, shards: Shards, positions: IntArray) -> FloatArray:
@@ -220,58 +223,6 @@ def vectors_at(work: WorkFolder, shards: Shards, positions: IntArray) -> FloatAr
         if ends[block] < ends[block + 1]
     ]
     return np.concatenate(parts)
-
-
-def _exact_in_block(work: WorkFolder, block: int, queries: FloatArray, shards: Shards, k: int) -> Facts:
-    vectors = np.asarray(work.load(SHARDS, block, "vectors"))
-    n_found = min(k + 1, len(vectors))
-    similar, found = faiss.knn(queries, vectors, n_found, metric=faiss.METRIC_INNER_PRODUCT)
-    arrays = {"similarities": similar, "positions": found + shards.starts[block]}
-    return work.save(EXACT, block, arrays, {})
-
-
-def _search_block(
-    work: WorkFolder, block: int, lists: Lists, shards: Shards, settings: SearchSettings
-) -> Facts:
-    k = settings.k
-    vectors = np.asarray(work.load(SHARDS, block, "vectors"))
-    is_wide = lists.projection is not None
-    queries = np.asarray(work.load(SHARDS, block, "coarse")) if is_wide else vectors
-    n = int(shards.starts[-1])
-    n_candidates = min(n, CANDIDATES_PER_NEIGHBOR * k + 1 if is_wide else k + 1)
-    probes = np.empty((len(queries), settings.n_lists), dtype=np.int32)
-    for rows in row_blocks(len(queries), _QUERIES_AT_ONCE):
-        probes[rows] = lists.nearest(queries[rows], settings.n_lists)
-    best = Best(len(queries), n_candidates)
-    asked = np.unique(np.searchsorted(shards.first_lists, np.unique(probes), side="right") - 1)
-    for other in asked.tolist():
-        first, last = shards.first_lists[other : other + 2]
-        inside = (probes >= first) & (probes < last)
-        who = np.flatnonzero(inside.any(axis=1))
-        index = cached(("search", str(work.path), other), _index_of, work, other, lists, shards)
-        for some in row_blocks(len(who), _QUERIES_AT_ONCE):
-            asking = who[some]
-            local = np.where(inside[asking], probes[asking] - first, -1).astype(np.int64)
-            # Only as many columns as lists are asked: absent ones come last.
-            most = int((local >= 0).sum(axis=1).max())
-            local = -np.sort(-local, axis=1)[:, :most]
-            scores, found = _search_lists(index, queries[asking], n_candidates, local)
-            scores = -scores if is_wide else scores  # distances there, inner products here
-            best.merge(asking, scores, np.where(found >= 0, found + shards.starts[other], -1))
-    positions, similarities = best.positions, best.scores
-    if is_wide:
-        similarities = _inner_products(work, shards, vectors, positions)
-    own = np.arange(shards.starts[block], shards.starts[block + 1])[:, None]
-    similarities = np.where((positions == own) | (positions < 0), -np.inf, similarities)
-    order = np.lexsort((positions, -similarities), axis=1)[:, :k]
-    positions = np.take_along_axis(positions, order, axis=1)
-    similarities = np.take_along_axis(similarities, order, axis=1).astype(np.float32)
-    positions = np.where(np.isneginf(similarities), -1, positions)
-    if positions.shape[1] < k:
-        gap = ((0, 0), (0, k - positions.shape[1]))
-        positions = np.pad(positions, gap, constant_values=-1)
-        similarities = np.pad(similarities, gap, constant_values=-np.inf)
-    return work.save(NEIGHBORS, block, {"positions": positions, "similarities": similarities}, {})
 
 
 class Best:
@@ -318,50 +269,77 @@ class Best:
         self.positions[rows] = np.take_along_axis(found, kept, axis=1)
 
 
-def _index_of(work: WorkFolder, block: int, lists: Lists, shards: Shards) -> tuple[Any, int]:
-    """The lists of a block as an inverted file, and its bytes."""
-    is_wide = lists.projection is not None
-    content = np.ascontiguousarray(work.load(SHARDS, block, "coarse" if is_wide else "vectors"))
+def _search_block(
+    work: WorkFolder, block: int, lists: Lists, shards: Shards, settings: SearchSettings
+) -> Facts:
+    codes = settings.codes
+    n_candidates = settings.k + 1 if codes is None else settings.n_candidates
+    vectors = np.asarray(work.load(SHARDS, block, "vectors"))
+    coarse = vectors_to_compare(work, block, lists)
     first, last = shards.first_lists[block : block + 2]
-    numbers = np.repeat(np.arange(last - first), np.diff(shards.list_starts[first : last + 1]))
-    metric = faiss.METRIC_L2 if is_wide else faiss.METRIC_INNER_PRODUCT
-    centers = faiss.IndexFlatL2(content.shape[1])
-    centers.add(lists.centers[first:last])
-    index = faiss.IndexIVFFlat(centers, content.shape[1], int(last - first), metric)
-    index.add_core(len(content), faiss.swig_ptr(content), None, faiss.swig_ptr(numbers))
-    return index, content.nbytes + 8 * len(content)
+    own = np.repeat(np.arange(first, last), np.diff(shards.list_starts[first : last + 1]))
+    asked = asked_lists(lists, coarse, own, settings.n_lists)
+    scanned = vectors if codes is None else coarse @ codes.axes
+    best = Best(len(vectors), settings.k + 1)
+    farthest = np.full((len(vectors), 1), np.inf, dtype=np.float32)
+    is_asked = np.zeros(len(lists.centers), dtype=bool)
+    is_asked[asked] = True
+    others = np.unique(np.searchsorted(shards.first_lists, np.flatnonzero(is_asked), side="right") - 1)
+    # The own block comes first: it has most of the neighbors, so few candidates of others are left.
+    for other in sorted(others.tolist(), key=lambda number: number != block):
+        first, last = shards.first_lists[other : other + 2]
+        inside = (asked >= first) & (asked < last)
+        who = np.flatnonzero(inside.any(axis=1))
+        index = lists_in_memory(work, other, shards, codes)
+        theirs = np.asarray(work.load(SHARDS, other, "vectors"))
+        for some in row_blocks(len(who), _QUERIES_AT_ONCE):
+            asking = who[some]
+            numbers = np.where(inside[asking], asked[asking] - first, -1)
+            scores, found = scan_lists(index, scanned[asking], numbers, n_candidates)
+            if codes is not None:
+                found[scores > farthest[asking]] = -1  # as many of another block are nearer
+                farthest[asking] = np.minimum(farthest[asking], scores[:, -1:])
+                scores = inner_products(vectors[asking], theirs, found)
+                found, scores = most_similar(found, scores, settings.k + 1)
+            best.merge(asking, scores, np.where(found >= 0, found + shards.starts[other], -1))
+    return _save_neighbors(work, block, shards, best, settings.k)
 
 
-def _search_lists(
-    index: Any, queries: FloatArray, n_candidates: int, numbers: IntArray
-) -> tuple[FloatArray, IntArray]:
-    """The best candidates in given lists of an inverted file; -1 stands for no list, and no candidate."""
-    queries, numbers = np.ascontiguousarray(queries), np.ascontiguousarray(numbers)
-    distances = np.zeros(numbers.shape, dtype=np.float32)  # to the centers, which only other indexes use
-    scores = np.empty((len(queries), n_candidates), dtype=np.float32)
-    found = np.empty((len(queries), n_candidates), dtype=np.int64)
-    index.search_preassigned_c(
-        len(queries),
-        faiss.swig_ptr(queries),
-        n_candidates,
-        faiss.swig_ptr(numbers),
-        faiss.swig_ptr(distances),
-        faiss.swig_ptr(scores),
-        faiss.swig_ptr(found),
-        False,
-        # Not an attribute of the index, which several threads search.
-        faiss.SearchParametersIVF(nprobe=numbers.shape[1]),  # type: ignore[call-arg]  # missing in its stubs
-    )
-    return scores, found
+def _compare_block(work: WorkFolder, block: int, shards: Shards, k: int) -> Facts:
+    vectors = np.asarray(work.load(SHARDS, block, "vectors"))
+    best = Best(len(vectors), k + 1)
+    for other in range(shards.n_blocks):
+        theirs = np.asarray(work.load(SHARDS, other, "vectors"))
+        for rows in row_blocks(len(vectors), _QUERIES_AT_ONCE):
+            scores, found = faiss.knn(
+                vectors[rows], theirs, min(k + 1, len(theirs)), metric=faiss.METRIC_INNER_PRODUCT
+            )
+            best.merge(np.arange(rows.start, rows.stop), scores, found + shards.starts[other])
+    return _save_neighbors(work, block, shards, best, k)
 
 
-def _inner_products(work: WorkFolder, shards: Shards, queries: FloatArray, positions: IntArray) -> FloatArray:
-    """Inner products with candidates in all features, which are read from the disk."""
-    similarities = np.empty(positions.shape, dtype=np.float32)
-    for rows in row_blocks(len(queries), _RERANKED_AT_ONCE):
-        wanted, places = np.unique(np.maximum(positions[rows], 0), return_inverse=True)
-        vectors = vectors_at(work, shards, wanted)
-        places = places.reshape(positions[rows].shape)
-        for row, (query, own) in enumerate(zip(queries[rows], places, strict=True), rows.start):
-            similarities[row] = vectors[own] @ query
-    return similarities
+def _save_neighbors(work: WorkFolder, block: int, shards: Shards, best: Best, k: int) -> Facts:
+    own = np.arange(shards.starts[block], shards.starts[block + 1])[:, None]
+    similarities = np.where((best.positions == own) | (best.positions < 0), -np.inf, best.scores)
+    order = np.lexsort((best.positions, -similarities), axis=1)[:, :k]
+    similarities = np.take_along_axis(similarities, order, axis=1).astype(np.float32)
+    positions = np.where(np.isneginf(similarities), -1, np.take_along_axis(best.positions, order, axis=1))
+    return work.save(NEIGHBORS, block, {"positions": positions, "similarities": similarities}, {})
+
+
+def _code_block(work: WorkFolder, block: int, lists: Lists, codes: ProductCodes) -> Facts:
+    rows = codes.encoded(vectors_to_compare(work, block, lists))
+    return work.save(codes_stage(codes), block, {"codes": rows}, {})
+
+
+def _loaded_lists(
+    work: WorkFolder, block: int, shards: Shards, codes: ProductCodes | None
+) -> tuple[Any, int]:
+    """The lists of a block, and their bytes."""
+    first, last = shards.first_lists[block : block + 2]
+    sizes = np.diff(shards.list_starts[first : last + 1])
+    if codes is not None:
+        rows = work.load(codes_stage(codes), block, "codes")
+        return coded_lists(codes, rows, sizes), rows.nbytes + 8 * len(rows)
+    vectors = np.asarray(work.load(SHARDS, block, "vectors"))
+    return vector_lists(vectors, sizes, faiss.METRIC_INNER_PRODUCT), vectors.nbytes + 8 * len(vectors)

@@ -8,6 +8,7 @@ and the centers of each level are fitted to a sample of bounded size per center.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import faiss
 import numpy as np
@@ -16,6 +17,7 @@ from laplaceconfidence.arrays import FloatArray, IntArray
 
 _REGION_SAMPLE, _REGION_ITERATIONS = 100, 6  # samples per center, and iterations of k-means
 _CELL_SAMPLE, _CELL_ITERATIONS = 32, 4
+NEARBY = 128  # cells among which the nearest ones of a query are sought, at first
 _LARGEST = 4  # times the usual size; larger cells, which copies of one sample form, are cut
 
 
@@ -76,6 +78,57 @@ def divide(points: FloatArray, size: int, seed: int) -> Cells:
         sizes.append(np.bincount(cell, minlength=n_cells))
         centers.append(found)
     return _cut(np.concatenate(order), np.concatenate(sizes), np.concatenate(centers), _LARGEST * size)
+
+
+def nearby_cells(centers: FloatArray, all_centers: FloatArray, n_nearby: int) -> IntArray:
+    """Find the nearest cells of some cells, the cell itself included.
+
+    Parameters
+    ----------
+    centers : ndarray of float32, shape (m, d)
+        Centers of the cells.
+    all_centers : ndarray of float32, shape (n_cells, d)
+        Centers of all cells.
+    n_nearby : int
+        How many to find; at most all.
+
+    Returns
+    -------
+    ndarray of int64, shape (m, n_nearby)
+        Nearest first.
+    """
+    return faiss.knn(centers, all_centers, min(n_nearby, len(all_centers)))[1]
+
+
+def nearest_cells(
+    vectors: FloatArray, own: IntArray, centers: FloatArray, nearby: IntArray, n_cells: int
+) -> IntArray:
+    """Find the nearest cells of samples, among those near their own cell.
+
+    Parameters
+    ----------
+    vectors : ndarray of float32, shape (m, d)
+        The samples, in the order of their cells.
+    own : ndarray of int64, shape (m,)
+        The rows of ``nearby`` that belong to their cells, ascending.
+    centers : ndarray of float32, shape (n_all, d)
+        Centers of all cells.
+    nearby : ndarray of int64, shape (n_own, n_nearby)
+        Cells near the cells of the samples.
+    n_cells : int
+        How many to find, at most ``n_nearby``.
+
+    Returns
+    -------
+    ndarray of int64, shape (m, n_cells)
+        Nearest first.
+    """
+    nearest = np.empty((len(vectors), n_cells), dtype=np.int64)
+    bounds = [0, *(np.flatnonzero(np.diff(own)) + 1).tolist(), len(own)]
+    for start, stop in pairwise(bounds):
+        near = nearby[own[start]]
+        nearest[start:stop] = near[faiss.knn(vectors[start:stop], centers[near], n_cells)[1]]
+    return nearest
 
 
 def _clustered(

@@ -25,8 +25,18 @@ from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.features.scale import principal_axes, project
-from laplaceconfidence.graph.cells import Cells, divide
-from laplaceconfidence.graph.product_codes import paired_axes, scalar_codes
+from laplaceconfidence.graph.cells import NEARBY, Cells, divide, nearby_cells, nearest_cells
+from laplaceconfidence.graph.list_scan import (
+    FINER_FROM,
+    MOST_CANDIDATES,
+    coded_lists,
+    inner_products,
+    most_similar,
+    nanoseconds,
+    scan_lists,
+    vector_lists,
+)
+from laplaceconfidence.graph.product_codes import AXES_SAMPLE, CODED_FROM, ProductCodes, evenly
 from laplaceconfidence.graph.recall import Effort, ExactNeighbors, without_self
 from laplaceconfidence.stages import stage
 from laplaceconfidence.threads import limited_threads
@@ -35,13 +45,7 @@ WIDE = 128  # features; wider ones are divided into cells along this many princi
 QUERIES_AT_ONCE = 4_096
 TUNING_QUERIES, RECALL_QUERIES = 256, 128  # to choose the effort on, and to measure the recall on
 CELL_SIZE = 256
-NEARBY = 128  # cells among which the nearest ones of a query are sought, at first
-MOST_CANDIDATES = 24  # per neighbor
-FINER_FROM = 8  # candidates per neighbor from which on codes of one component are tried
-CODED_VARIANCE = {2: 0.98, 1: 0.999}  # share of the variance in the codes, by components per code
-_AXES_SAMPLE, _CODE_SAMPLE = 5_000, 4_096  # samples that axes and codes are fitted to
 EXACT_NANOSECONDS = 0.033  # of an exact search, per pair of samples and feature
-_ONE_QUERY_AT_A_TIME = 11  # faiss's number for this way to scan, the fastest one for small cells
 
 
 class InvertedFile:
@@ -63,46 +67,16 @@ class InvertedFile:
         self, points: FloatArray, coarse: FloatArray, cells: Cells, axes_per_code: int | None
     ) -> None:
         self.points, self.coarse, self.cells = points, coarse, cells
-        self.axes: FloatArray | None = None
-        self.n_codes = 0
-        if axes_per_code is not None:
-            self.axes = paired_axes(_evenly(coarse, _AXES_SAMPLE), CODED_VARIANCE[axes_per_code])
-            self.n_codes = self.axes.shape[1] // axes_per_code
-        self.index = self._filled_index()
-        self.nearby = _nearby_cells(cells, NEARBY)
-
-    def _filled_index(self) -> Any:
-        n_cells = len(self.cells)
-        index: Any  # faiss's stubs do not know all members
-        if self.axes is None:
-            width = self.points.shape[1]
-            index = faiss.IndexIVFFlat(faiss.IndexFlatL2(width), width, n_cells, faiss.METRIC_L2)
+        self.codes = None if axes_per_code is None else ProductCodes.fitted(coarse, axes_per_code)
+        self.index: Any
+        if self.codes is None:
+            self.index = vector_lists(points, cells.sizes, faiss.METRIC_L2)
         else:
-            width = self.axes.shape[1]
-            index = faiss.IndexIVFPQ(faiss.IndexFlatL2(width), width, n_cells, self.n_codes, 4)
-            index.by_residual = False  # better codes, but one more table per query and cell
-            index.pq.cp.niter = 6
-            index.pq.cp.min_points_per_centroid = 1
-            index.pq.train(_evenly(self.coarse, _CODE_SAMPLE) @ self.axes)
-        index.is_trained = True
-        cell = np.repeat(np.arange(n_cells), self.cells.sizes)
-        for rows in row_blocks(len(self.points), 16 * QUERIES_AT_ONCE):
-            vectors = self._scanned(rows)
-            if self.n_codes == vectors.shape[1]:
-                codes = scalar_codes(vectors, faiss.vector_to_array(index.pq.centroids).reshape(-1, 16))
-                cell_bytes = cell[rows].astype("<i8").view(np.uint8).reshape(len(codes), 8)
-                n_bytes = int(index.coarse_code_size())
-                codes = np.hstack([cell_bytes[:, :n_bytes], codes])
-                index.add_sa_codes(codes, np.arange(rows.start, rows.stop))
-            else:  # unlike add(), this does not search the cells
-                index.add_core(len(vectors), faiss.swig_ptr(vectors), None, faiss.swig_ptr(cell[rows]))
-        if self.axes is not None:
-            index = faiss.IndexIVFPQFastScan(index, 32)
-            index.implem = _ONE_QUERY_AT_A_TIME
-        return index
+            self.index = coded_lists(self.codes, self.codes.encoded(coarse), cells.sizes)
+        self.nearby = nearby_cells(cells.centers, cells.centers, NEARBY)
 
-    def _scanned(self, rows: slice | IntArray) -> FloatArray:
-        return self.points[rows] if self.axes is None else self.coarse[rows] @ self.axes
+    def _scanned(self, rows: IntArray) -> FloatArray:
+        return self.points[rows] if self.codes is None else self.coarse[rows] @ self.codes.axes
 
     def search(self, rows: IntArray, n_cells: int, n_candidates: int) -> tuple[IntArray, FloatArray]:
         """Find samples that are similar to some of the samples.
@@ -123,31 +97,12 @@ class InvertedFile:
         similarities : ndarray of float32, shape (m, n_candidates)
             Inner products in all features, -inf where ``candidates`` are -1.
         """
-        self.index.nprobe = n_cells
         probed = self._nearest_cells(rows, n_cells)
-        candidates = self.index.search_preassigned(self._scanned(rows), n_candidates, probed, None)[1]
-        queries = self.points[rows]
-        similarities = np.empty(candidates.shape, dtype=np.float32)
-        faiss.fvec_inner_products_by_idx(  # type: ignore[attr-defined]  # missing in faiss's own stubs
-            faiss.swig_ptr(similarities),
-            faiss.swig_ptr(queries),
-            faiss.swig_ptr(self.points),
-            faiss.swig_ptr(candidates),
-            self.points.shape[1],
-            len(rows),
-            n_candidates,
-        )
-        similarities[candidates < 0] = -np.inf
-        return candidates, similarities
+        _, candidates = scan_lists(self.index, self._scanned(rows), probed, n_candidates)
+        return candidates, inner_products(self.points[rows], self.points, candidates)
 
     def _nearest_cells(self, rows: IntArray, n_cells: int) -> IntArray:
-        own = self._cell_of(rows)
-        nearest = np.empty((len(rows), n_cells), dtype=np.int64)
-        for members in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(own)) + 1):
-            near = self.nearby[own[members[0]]]
-            found = faiss.knn(self.coarse[rows[members]], self.cells.centers[near], n_cells)[1]
-            nearest[members] = near[found]
-        return nearest
+        return nearest_cells(self.coarse[rows], self._cell_of(rows), self.cells.centers, self.nearby, n_cells)
 
     def _cell_of(self, rows: IntArray) -> IntArray:
         return np.searchsorted(self.cells.starts, rows, side="right") - 1
@@ -177,7 +132,7 @@ class InvertedFile:
 
         def search_block(block: slice) -> int:
             rows = np.arange(block.start, block.stop)
-            found = _most_similar(*self.search(rows, effort.n_cells, effort.n_candidates), k + 1)
+            found = most_similar(*self.search(rows, effort.n_cells, effort.n_candidates), k + 1)
             indices[block], similarities[block] = without_self(rows, *found)
             return len(rows)
 
@@ -208,7 +163,7 @@ class InvertedFile:
             The one of highest recall if none reaches ``target``.
         """
         rows, k = exact.rows, exact.neighbors.shape[1]
-        n, most = len(self.points), k + 1 if self.axes is None else MOST_CANDIDATES * (k + 1)
+        n, most = len(self.points), k + 1 if self.codes is None else MOST_CANDIDATES * (k + 1)
         tried = min(n, most, 4 * (k + 1))  # candidates; more only if these do not suffice
         best: Effort | None = None
         n_cells, before, n_dearer = self._fewest_cells(exact, target), -1.0, 0
@@ -226,7 +181,7 @@ class InvertedFile:
             n_dearer = 0 if one is best else n_dearer + 1
             limit = best.nanoseconds if has_reached else longest
             # More cells do not help where codes cannot tell neighbors from other samples.
-            codes_fail = self.axes is not None and n_cells > 32 and recall[-1] < before + 0.002
+            codes_fail = self.codes is not None and n_cells > 32 and recall[-1] < before + 0.002
             is_over = n_cells == len(self.cells) or self._nanoseconds(n_cells, k + 1) >= limit
             is_over |= has_reached and n_dearer == 2  # more cells hardly reduce the candidates any more
             if is_over or (codes_fail and not has_reached):
@@ -234,7 +189,8 @@ class InvertedFile:
             before = float(recall[-1])
             n_cells = min(n_cells + max(1, n_cells // 4), len(self.cells))
             if n_cells > self.nearby.shape[1]:
-                self.nearby = _nearby_cells(self.cells, 4 * self.nearby.shape[1])
+                centers = self.cells.centers
+                self.nearby = nearby_cells(centers, centers, 4 * self.nearby.shape[1])
 
     def _fewest_cells(self, exact: ExactNeighbors, target: float) -> int:
         """The number of nearest cells in which a share of the neighbors is, or all nearby cells."""
@@ -245,11 +201,11 @@ class InvertedFile:
         return min(int(np.searchsorted(shares, target)) + 1, len(shares))
 
     def _nanoseconds(self, n_cells: int, n_candidates: int) -> float:
-        """Rough time of a query, as measured with AVX-512."""
+        """Rough time of a query."""
         sizes, d = self.cells.sizes, self.points.shape[1]
         n_scanned = n_cells * int((sizes**2).sum()) / int(sizes.sum())
-        per_point = 0.02 * self.n_codes if self.n_codes else 5 + 0.055 * d
-        return float(200 * n_cells + per_point * n_scanned + (75 + 0.15 * d) * n_candidates)
+        width = d if self.codes is None else self.codes.n_codes
+        return nanoseconds(n_cells, n_scanned, width, n_candidates, d, coded=self.codes is not None)
 
 
 def approximate_neighbors(
@@ -296,7 +252,7 @@ def approximate_neighbors(
     with stage("index"):
         coarse = points
         if d > WIDE:
-            mean, axes, _ = principal_axes(_evenly(points, _AXES_SAMPLE), min(WIDE, n))
+            mean, axes, _ = principal_axes(evenly(points, AXES_SAMPLE), min(WIDE, n))
             coarse = project(points, mean, axes)
         cells = divide(coarse, CELL_SIZE, int(rng.integers(2**31 - 1)))
         points = points[cells.order]
@@ -327,7 +283,7 @@ def _fitting_index(
     required, wanted = targets
     many = FINER_FROM * (exact.neighbors.shape[1] + 1)
     best: tuple[InvertedFile, Effort] | None = None
-    for axes_per_code in (2, 1, None) if len(points) >= CELL_SIZE else (None,):
+    for axes_per_code in (2, 1, None) if len(points) >= CODED_FROM else (None,):
         if (
             best is not None
             and best[1].recall >= required
@@ -340,26 +296,3 @@ def _fitting_index(
             best = built, effort
     assert best is not None
     return best
-
-
-def _most_similar(candidates: IntArray, similarities: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
-    """The k most similar candidates of every query, sorted; faster than numpy's partition."""
-    shape = len(candidates), k
-    indices, best = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.float32)
-    heap = faiss.float_minheap_array_t()
-    heap.nh, heap.k, heap.ids, heap.val = *shape, faiss.swig_ptr(indices), faiss.swig_ptr(best)
-    heap.heapify()
-    n_candidates = candidates.shape[1]
-    heap.addn_with_ids(n_candidates, faiss.swig_ptr(similarities), faiss.swig_ptr(candidates), n_candidates)
-    heap.reorder()
-    return indices, best
-
-
-def _evenly(vectors: FloatArray, n: int) -> FloatArray:
-    """At most about n rows, evenly spread."""
-    return vectors[:: max(1, len(vectors) // n)]
-
-
-def _nearby_cells(cells: Cells, n_nearby: int) -> IntArray:
-    """The nearest cells of every cell, the cell itself included."""
-    return faiss.knn(cells.centers, cells.centers, min(n_nearby, len(cells)))[1]

@@ -1,4 +1,6 @@
-"""Search for the k most similar samples of every sample, exactly or by an inverted file."""
+"""Search for the k most similar samples of every sample, exactly (on a GPU if there is one) or by an inverted
+file.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.exceptions import AdjustedSettingWarning
+from laplaceconfidence.graph import gpu_search
 from laplaceconfidence.graph.inverted_file import QUERIES_AT_ONCE, approximate_neighbors
 from laplaceconfidence.graph.recall import without_self
 from laplaceconfidence.stages import stage
@@ -135,7 +138,8 @@ def find_neighbors(
         Number of neighbors per sample, at most n - 1.
     search : {"auto", "exact", "ivf"}, default="auto"
         "ivf" is an inverted file, approximate and fast; "auto" uses it from 20,000 samples on, unless the
-        samples have so little structure that an exact search takes less time.
+        samples have so little structure that an exact search takes less time, or faiss sees a GPU, on which
+        the search is exact.
     target_recall : float, default=0.95
         Share of the true neighbors that an inverted file must find, measured on a sample.
     n_jobs : int or None, default=None
@@ -153,9 +157,10 @@ def find_neighbors(
     check_choice(search, "search", SEARCHES)
     check_integer(n_neighbors, "n_neighbors", minimum=1, maximum=len(unit_features) - 1)
     points = np.ascontiguousarray(unit_features, dtype=np.float32)
-    found = None
+    found, is_large = None, len(points) >= IVF_FROM
+    on_gpu = search == "auto" and is_large and gpu_search.can_search_on_gpu(len(points), n_neighbors + 1)
     with limited_threads(thread_count(n_jobs)):
-        if search == "ivf" or (search == "auto" and len(points) >= IVF_FROM):
+        if search == "ivf" or (search == "auto" and is_large and not on_gpu):
             found = approximate_neighbors(
                 points,
                 n_neighbors,
@@ -169,7 +174,7 @@ def find_neighbors(
             neighbors = Neighbors(indices, similarities, "ivf", recall, order)
         else:
             with stage("neighbors", total=len(points)) as advance:
-                exact = _exact(points, points, n_neighbors, advance, others_only=True)
+                exact = _exact(points, points, n_neighbors, advance, others_only=True, on_gpu=on_gpu)
             neighbors = Neighbors(*exact, "exact", 1.0)
     if not ordered:
         neighbors = neighbors.by_sample()
@@ -248,15 +253,20 @@ def _exact(
     advance: Callable[[int], None],
     *,
     others_only: bool = False,
+    on_gpu: bool = False,
 ) -> tuple[IntArray, FloatArray]:
     """The k points most similar to each query; with ``others_only`` the queries are the points themselves."""
-    index = faiss.IndexFlatIP(points.shape[1])
-    index.add(points)
+    if on_gpu:
+        search, at_once = gpu_search.gpu_search(points), gpu_search.QUERIES_AT_ONCE
+    else:
+        index = faiss.IndexFlatIP(points.shape[1])
+        index.add(points)
+        search, at_once = index.search, QUERIES_AT_ONCE
     similarities = np.empty((len(queries), k), dtype=np.float32)
     indices = np.empty((len(queries), k), dtype=np.int64)
-    for block in row_blocks(len(queries), QUERIES_AT_ONCE):
+    for block in row_blocks(len(queries), at_once):
         rows = np.arange(block.start, block.stop)
-        similar, found = index.search(queries[rows], k + 1 if others_only else k)
+        similar, found = search(queries[block], k + 1 if others_only else k)
         if others_only:
             found, similar = without_self(rows, found, similar)
         indices[rows], similarities[rows] = found, similar

@@ -13,7 +13,7 @@ from rich.text import Text
 from laplaceconfidence.auditing.block_audit import BlockAuditResult, audit_in_blocks, remove_work
 from laplaceconfidence.auditing.block_growth import audit_since, refuse_settings
 from laplaceconfidence.auditing.table import FlagRule
-from laplaceconfidence.blocks.plan import BlockPlan, parse_memory
+from laplaceconfidence.blocks.plan import parse_memory
 from laplaceconfidence.cli.audit.gate import Gate
 from laplaceconfidence.cli.console import notices, output, plain_table, shown
 from laplaceconfidence.cli.progress import showing_progress
@@ -70,7 +70,7 @@ def run_block_audit(request: AuditRequest, folder: Path, gate: Gate, warnings: l
                     client=client,
                     work=work,
                     keep_index=request.keep_index,
-                    stating=_show_plan,
+                    stating=_state,
                 )
         source = dict(result.data.described) | {"options": with_full_paths(request.read_options)}
         with stage("writing"):
@@ -118,8 +118,8 @@ def _refuse_other_options(request: AuditRequest) -> None:
     request.image_options.refuse()
 
 
-def _show_plan(plan: BlockPlan) -> None:
-    notices().print(Text(plan.statement), soft_wrap=True)
+def _state(sentence: str) -> None:
+    notices().print(Text(sentence), soft_wrap=True)
 
 
 def _show_summary(result: BlockAuditResult, run: AuditRun, n_suspects: int) -> None:
