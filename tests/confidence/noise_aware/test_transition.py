@@ -61,10 +61,8 @@ def test_the_same_with_candidates_that_are_nearly_all_classes() -> None:
 
 
 def test_renamed_classes_are_recognized() -> None:
-    counts = np.full(3, 100.0)
-    assert is_diagonal_dominant(uniform_noise(0.8, np.full(3, 1 / 3)), counts)
-    assert not is_diagonal_dominant(np.eye(3)[[1, 2, 0]], counts)
-    assert is_diagonal_dominant(np.eye(3)[[1, 2, 0]], np.ones(3))
+    assert is_diagonal_dominant(uniform_noise(0.8, np.full(3, 1 / 3)))
+    assert not is_diagonal_dominant(np.eye(3)[[1, 2, 0]])
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

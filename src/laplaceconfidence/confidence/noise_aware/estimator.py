@@ -532,8 +532,8 @@ class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):
         if unseen.any() and self.identifiable_:
             named = listed(self.classes_[unseen].tolist())
             warnings.warn(
-                f"Nearly all {labels[unseen].sum():,} labels of {named} are doubted. Either they are wrong, or "
-                "what makes this class is not in the features: look at some of them before you change any.",
+                f"Nearly all {labels[unseen].sum():,} labels of {named} are doubted. Either they are wrong, "
+                "or what makes this class is not in the features: look at some before you change any.",
                 LaplaceConfidenceWarning,
                 stacklevel=3,
             )

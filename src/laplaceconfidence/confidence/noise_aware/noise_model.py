@@ -149,7 +149,12 @@ class PooledRows:
         ndarray of shape (n_biases,)
             With candidates, the last sum is that of the rest.
         """
-        return class_sums(values, self.n_classes, self.candidates)
+        if self.candidates is None:
+            total: FloatArray = values.sum(axis=0)
+            return total
+        classes = self.candidates.classes.ravel()
+        sums = np.bincount(classes, weights=values.ravel(), minlength=self.n_classes + 1)
+        return np.asarray(sums, dtype=np.float64)
 
     def evidence_sums(self, values: FloatArray) -> FloatArray:
         """Inner products of every kind of evidence with values.
@@ -164,30 +169,6 @@ class PooledRows:
         ndarray of shape (m,)
         """
         return np.asarray(self.evidence.reshape(len(self.evidence), -1) @ values.reshape(-1))
-
-
-def class_sums(values: FloatArray, n_classes: int, candidates: Candidates | None) -> FloatArray:
-    """Sum values per class.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n, R)
-        Values.
-    n_classes : int
-        Number of classes C.
-    candidates : Candidates or None
-        The classes of the columns; ``None`` for all in order.
-
-    Returns
-    -------
-    ndarray of shape (C,) or, with candidates, (C + 1,)
-        The last sum is then that of the rest.
-    """
-    if candidates is None:
-        total: FloatArray = values.sum(axis=0)
-        return total
-    sums = np.bincount(candidates.classes.ravel(), weights=values.ravel(), minlength=n_classes + 1)
-    return np.asarray(sums, dtype=np.float64)
 
 
 def fit_symmetric_pool(

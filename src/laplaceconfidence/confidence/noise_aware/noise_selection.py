@@ -21,7 +21,6 @@ from laplaceconfidence.confidence.noise_aware.disagreement import (
 from laplaceconfidence.confidence.noise_aware.noise_model import (
     Pool,
     PooledRows,
-    class_sums,
     fit_alternating_pool,
     fit_fixed_noise_pool,
     fit_full_pool,
@@ -238,15 +237,13 @@ class _PoolPosteriors:
     probabilities: FloatArray  # (n, R)
     chances: FloatArray  # (n,) of the given labels
     noise_rate: float
-    row_counts: FloatArray  # (C,) expected number of samples per true class
 
 
 def _posteriors(pool: Pool, rows: _LabeledRows) -> _PoolPosteriors:
     p = pool.probabilities(rows.evidence, rows.candidates).astype(np.float64)
     posteriors, chances = posterior(p, pool.transition, rows.codes, rows.candidates)
     rate = 1 - float(own_posterior(posteriors, pool.transition, rows.codes, rows.candidates).mean())
-    row_counts = class_sums(posteriors, rows.n_classes, rows.candidates)[: rows.n_classes]
-    return _PoolPosteriors(p, chances, rate, row_counts)
+    return _PoolPosteriors(p, chances, rate)
 
 
 def _candidate(
@@ -265,7 +262,7 @@ def _candidate(
             matrices.append(fit_transition(p[~inside], rows.codes[~inside], pool.prior_counts, others, start))
             _, chances = posterior(p[inside], matrices[-1], rows.codes[inside], here)
             held_out[inside] = np.log(chances + TINY)
-    dominant = is_diagonal_dominant(pool.transition, found.row_counts)
+    dominant = is_diagonal_dominant(pool.transition)
     return PoolCandidate(kind, pool, held_out, found.noise_rate, dominant), matrices
 
 

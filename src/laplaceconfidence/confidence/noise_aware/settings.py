@@ -170,8 +170,6 @@ class NoiseModelSettings:
     """Gain in nats per label below which EM stops. Not tuned, for cost."""
     dominance: float = 0.5
     """Part of the maximum of its row that a diagonal entry of T must reach. Not tuned."""
-    fewest_for_dominance: float = 30.0
-    """Expected samples of a class from which ``dominance`` is required of its row. Not tuned."""
 
 
 @dataclass(frozen=True, slots=True)

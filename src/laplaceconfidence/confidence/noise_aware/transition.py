@@ -513,8 +513,8 @@ def _fit_many_classes(
     return np.ascontiguousarray(by_given.T)
 
 
-def is_diagonal_dominant(transition: FloatArray, row_counts: FloatArray) -> bool:
-    """Return whether the right label is about the most frequent one in every class of enough samples.
+def is_diagonal_dominant(transition: FloatArray) -> bool:
+    """Return whether the right label is about the most frequent one in every class.
 
     If it is not, the fit has probably exchanged classes: the likelihood does not change if classes exchange
     their names.
@@ -523,15 +523,9 @@ def is_diagonal_dominant(transition: FloatArray, row_counts: FloatArray) -> bool
     ----------
     transition : ndarray of shape (C, C)
         The noise matrix.
-    row_counts : ndarray of shape (C,)
-        Expected number of samples per true class.
 
     Returns
     -------
     bool
     """
-    counted = row_counts >= NOISE_MODEL.fewest_for_dominance
-    if not counted.any():
-        return True
-    own = np.diag(transition)[counted]
-    return bool((own >= NOISE_MODEL.dominance * transition[counted].max(axis=1)).all())
+    return bool((np.diag(transition) >= NOISE_MODEL.dominance * transition.max(axis=1)).all())
