@@ -149,6 +149,16 @@ def test_what_is_no_bench_file_is_said(tmp_path: Path) -> None:
     assert not is_bench_file("digits")
 
 
+def test_the_folder_of_an_earlier_run_does_not_hide_a_bench_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small-figure-k").mkdir()
+    assert not is_bench_file("small-figure-k")
+    Path("small-figure-k", "bench.json").write_text("{}")
+    assert is_bench_file("small-figure-k")
+
+
 @pytest.mark.parametrize("name", bench_names())
 def test_the_bench_files_of_the_package_are_valid(name: str) -> None:
     pytest.importorskip("torch")

@@ -307,7 +307,8 @@ def is_bench_file(source: str) -> bool:
     -------
     bool
     """
-    return source.endswith(".toml") or (source in bench_names() and not Path(source).exists())
+    is_data = Path(source).exists() and not Path(source, "bench.json").exists()  # that of an earlier run
+    return source.endswith(".toml") or (source in bench_names() and not is_data)
 
 
 def load_bench(name: str, sources: Mapping[str, str] | None = None) -> BenchFile:

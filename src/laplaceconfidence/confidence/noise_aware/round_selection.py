@@ -213,8 +213,8 @@ def select_pool(
 
     if not clearly_worse(np.log(shares[given[labeled]]), best.held_out):
         reason = "held-out labels are not clearly more likely than by the shares of the classes alone"
-        first = rounds[0].parts if rounds else []  # what later rounds learned is not in the labels
-        return _fixed(first + evidence[n_inside:], len(first), candidates, shares, history, reason)
+        learned = rounds[0].parts if rounds else []  # what later rounds learn is not in the labels
+        return _fixed(learned + evidence[n_inside:], len(learned), candidates, shares, history, reason)
     return SelectedPool(
         best.pool,
         best.kind,
