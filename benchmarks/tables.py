@@ -158,8 +158,9 @@ def training() -> str:
         "## Training on noisy labels\n\n"
         "Test accuracy in percent. No run uses it to choose anything: the round is chosen by held-out given "
         "labels. The paper's sizes (CIFAR, Mini-WebVision) were not run. All but 3,000 clean and 10,000 "
-        "noisy photographs was measured before decision 39, which hardly changes estimates of ten classes with "
-        "many labels each. The run at 10,000 and 20% noise was halted for an hour, which its time includes.\n"
+        "noisy photographs was measured before decision 39, which hardly changes estimates of ten classes "
+        "with many labels each. The run at 10,000 and 20% noise was halted for an hour, which its time "
+        "includes.\n"
     ]
     parts += [accuracies(*sections[name], result) for name in sections if (result := read(name))]
     if costs := [
