@@ -53,8 +53,8 @@ from laplaceconfidence.wording import listed
 
 UNSEEN_SHARE = 0.1
 """A class with fewer expected members than this part of its labels is not shown by the features."""
-FEWEST_OF_UNSEEN = 10
-"""Labels of a class from which that is said."""
+FEWEST_OF_UNSEEN = 30
+"""Labels of a class from which that is said: of fewer, chance leaves none that are believed."""
 
 
 class NoiseAwareConfidence(ClassifierMixin, BaseEstimator):

@@ -155,9 +155,7 @@ def estimate_labels(
     features: Any = inputs
     if network is not None:
         features = {"inputs": inputs, "network": _checked_features(evidence.networks[network], network)}
-    with warnings.catch_warnings():  # these warnings advise on audits
-        warnings.simplefilter("ignore", LaplaceConfidenceWarning)
-        fitted = _fitted(estimator, features, evidence.labels, evidence)
+    fitted = _fitted(estimator, features, evidence.labels, evidence)
     distributions = np.zeros((len(inputs), evidence.problem.n_classes), np.float32)
     distributions[:, fitted.classes_] = fitted.label_distributions_
     return EstimatedLabels(
@@ -183,6 +181,7 @@ def _fitted(estimator: ConfidenceEstimator, inputs: Any, labels: IntArray, evide
     with warnings.catch_warnings():
         # The paper's 30 iterations are meant to end the solver, round after round.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", LaplaceConfidenceWarning)  # what estimators advise is about audits
         fitted.fit(inputs, labels)
     return fitted
 
