@@ -67,6 +67,19 @@ class _KillsAWorker:
             self.timer.join()
 
 
+def _process_of(block: int) -> int:
+    return os.getpid()
+
+
+def test_a_block_stays_on_its_worker(client: Any) -> None:
+    with ClusterExecutor(client) as executor:
+        calls = [(block,) for block in range(5)]
+        first, second = (executor.gather(executor.submit_each("some", _process_of, calls)) for _ in range(2))
+    assert first == second
+    assert len(set(first[:2])) == 1
+    assert len(set(first)) == 2
+
+
 def test_two_workers_of_which_one_is_killed_give_the_answer_of_this_process(
     client: Any, data: Path, tmp_path: Path
 ) -> None:

@@ -1,13 +1,18 @@
 """Conjugate gradients on (I - alpha S) X = B over blocks of rows, with S = D^-1/2 A D^-1/2.
 
 The vectors of a chunk of classes live in blocks where the tasks run. In every iteration a block needs the
-search directions of the blocks in which its columns lie, divided by the square roots of their own degrees, so
-that no block has to know the degrees of others. Inner products of blocks are summed here, in their order:
-wherever a task runs, and if it runs twice, the answer is the same.
+residuals of the blocks in which its columns lie. Inner products of blocks are summed in the order of the
+blocks: wherever a task runs, and if it runs twice, the answer is the same.
+
+Iterations are those of Chronopoulos and Gear (1989), *s-Step Iterative Methods for Symmetric Linear Systems*:
+the product with the search direction follows from that with the residual, so that all inner products of an
+iteration are summed at once, by a task. Nothing has to come back here between iterations. Other blocks wait
+for a residual only, so solution and direction are moved on in a task of their own.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,9 +21,7 @@ import numpy as np
 
 from laplaceconfidence.arrays import BoolArray, FloatArray, IntArray, row_blocks
 from laplaceconfidence.blocks.executor import Executor
-from laplaceconfidence.blocks.graph_blocks import GraphBlock, load_graph
-from laplaceconfidence.blocks.lists import Shards
-from laplaceconfidence.blocks.work_folder import WorkFolder
+from laplaceconfidence.blocks.graph_blocks import NormalizedBlock, NormalizedGraph
 from laplaceconfidence.solve.conjugate_gradient import ROWS_PER_BLOCK, add_scaled, column_dots
 from laplaceconfidence.solve.propagation import one_hot
 
@@ -33,10 +36,8 @@ class BlockSystem:
     ----------
     executor : Executor
         Where tasks run.
-    work : WorkFolder
-        Where the blocks of the graph are.
-    shards : Shards
-        The blocks.
+    graph : NormalizedGraph
+        S.
     needs : list of list of int
         For every block, the blocks in which its columns lie.
     alpha : float
@@ -46,8 +47,7 @@ class BlockSystem:
     """
 
     executor: Executor
-    work: WorkFolder
-    shards: Shards
+    graph: NormalizedGraph
     needs: list[list[int]]
     alpha: float
     total_degree: float
@@ -58,7 +58,7 @@ class BlockSystem:
         Parameters
         ----------
         task : callable
-            Called with the folder, the number of the block and its arguments.
+            Called with the graph, the number of the block and its arguments.
         *by_block : sequence
             One argument per block each.
 
@@ -67,10 +67,9 @@ class BlockSystem:
         list of object
             What stands for the results.
         """
-        return [
-            self.executor.submit(SOLVE, task, self.work, block, *arguments)
-            for block, arguments in enumerate(zip(*by_block, strict=True))
-        ]
+        blocks = enumerate(zip(*by_block, strict=True))
+        calls = [(self.graph, block, *arguments) for block, arguments in blocks]
+        return self.executor.submit_each(SOLVE, task, calls)
 
     def products(self, vectors: Sequence[Any]) -> list[Any]:
         """Multiply (I - alpha S) with vectors in blocks.
@@ -78,18 +77,15 @@ class BlockSystem:
         Parameters
         ----------
         vectors : sequence of object
-            What stands for the blocks of the vectors, or of states, whose search directions are used.
+            What stands for the blocks of the vectors.
 
         Returns
         -------
         list of object
             What stands for the blocks of the products.
         """
-        scaled = self.each(_scaled, vectors)
-        needed = [[scaled[other] for other in others] for others in self.needs]
-        return self.each(
-            _product, [self.shards] * len(needed), [self.alpha] * len(needed), vectors, needed, self.needs
-        )
+        needed = [[vectors[other] for other in others] for others in self.needs]
+        return self.each(_product, [self.alpha] * len(needed), vectors, needed, self.needs)
 
     def product_of(self, block: int, vectors: Sequence[Any]) -> Any:
         """Multiply the rows of (I - alpha S) of one block with vectors in blocks.
@@ -106,10 +102,9 @@ class BlockSystem:
         object
             What stands for this block of the product.
         """
-        others, submit = self.needs[block], self.executor.submit
-        scaled = [submit(SOLVE, _scaled, self.work, other, vectors[other]) for other in others]
-        arguments = self.shards, self.alpha, vectors[block], scaled, others
-        return submit(SOLVE, _product, self.work, block, *arguments)
+        needed = [vectors[other] for other in self.needs[block]]
+        arguments = self.graph, block, self.alpha, vectors[block], needed, self.needs[block]
+        return self.executor.submit(SOLVE, _product, *arguments)
 
     def sums(self, parts: Sequence[Any]) -> FloatArray:
         """Sum small results over the blocks, in float64.
@@ -151,12 +146,36 @@ class ChunkSolution(NamedTuple):
     energy: tuple[float, float]
 
 
-class _State(NamedTuple):
-    """The vectors of a block: solution, residual and search direction."""
+class _Directions(NamedTuple):
+    """What a block alone needs: solution, search direction and the product with the direction."""
 
     x: FloatArray
-    r: FloatArray
     p: FloatArray
+    s: FloatArray
+
+
+class _Coefficients(NamedTuple):
+    """What an iteration does, class by class.
+
+    Attributes
+    ----------
+    step : ndarray of shape (c,)
+        Multiple of the search direction that is added to the solution; 0 where a class has converged.
+    turn : ndarray of shape (c,)
+        Multiple of the last direction in the next one.
+    rr : ndarray of shape (c,)
+        Squared norms of the residuals.
+    active : ndarray of bool, shape (c,)
+        Which classes have not converged.
+    n_iterations : ndarray of int64, shape (c,)
+        Iterations so far.
+    """
+
+    step: FloatArray
+    turn: FloatArray
+    rr: FloatArray
+    active: BoolArray
+    n_iterations: IntArray
 
 
 def solve_chunk(
@@ -189,60 +208,69 @@ def solve_chunk(
     -------
     ChunkSolution
     """
-    n_blocks = system.shards.n_blocks
+    n_blocks = system.graph.n_blocks
+    alphas = [system.alpha] * n_blocks
     given = system.each(_given, codes, [columns] * n_blocks)
-    a_given = system.products(given)
-    energy_given = 0.5 * float(
-        system.sums(system.each(_energy, [system.alpha] * n_blocks, given, a_given, given))
-    )
+    products = system.products(given)
+    energy_given = system.each(_energy, alphas, given, products, given)
     sizes = np.sqrt(system.sums(system.each(_dots, given, given)))
     if start is None:
         overlap = system.sums(system.each(_slow_overlap, given)) / (system.total_degree * (1 - system.alpha))
         start = system.each(_slow_start, [overlap] * n_blocks, given)
-        states = system.each(_first_state, given, start, system.products(start))
+        a_start = system.each(_slow_product, alphas, [overlap] * n_blocks, given)
     else:
-        states = _best_in_span(system, given, start)
-    rr = system.sums(system.each(_residual_dots, states))
-    n_iterations = np.zeros(len(sizes), dtype=np.int64)
-    active = np.sqrt(rr) > tol * sizes
+        start, a_start = _best_in_span(system, given, start)
+    residuals = system.each(_difference, given, a_start)
+    directions = system.each(_first_directions, start)
+    products = system.products(residuals)
+    del given, start, a_start  # so that they are not kept during the iterations
+    submit, target = system.executor.submit, tol * sizes
+    coefficients = submit(SOLVE, _first_coefficients, system.each(_both_dots, residuals, products), target)
+    known = deque([coefficients])
     for _ in range(max_iter):
-        if not active.any():
-            break
-        products = system.products(states)
-        step = _ratio(rr, system.sums(system.each(_dots, states, products)), active)
-        states = system.each(_advance, states, products, [step] * n_blocks)
-        rr_next = system.sums(system.each(_residual_dots, states))
-        turn = _ratio(rr_next, rr, active)
-        n_iterations[active] += 1
-        rr = rr_next
-        active &= np.sqrt(rr) > tol * sizes
-        states = system.each(_turn, states, [turn] * n_blocks)
-    solution = system.each(_solution, states)
+        if len(known) > system.executor.n_ahead:
+            (oldest,) = system.executor.gather([known.popleft()])
+            if not oldest.active.any():
+                break
+        before = residuals, directions, products, [coefficients] * n_blocks
+        residuals = system.each(_next_residual, *before)
+        directions = system.each(_next_directions, *before)
+        products = system.products(residuals)
+        dots = system.each(_both_dots, residuals, products)
+        coefficients = submit(SOLVE, _next_coefficients, dots, coefficients, target)
+        known.append(coefficients)
+        del before
+    (last,) = system.executor.gather([coefficients])
+    solution = system.each(_solution, directions)
+    del residuals, directions, known
     products = system.products(solution)
+    given = system.each(_given, codes, [columns] * n_blocks)
     squared = system.sums(system.each(_squared_error, given, products))
-    factor = 1 - system.alpha
-    energies = system.sums(
-        system.each(_scaled_energy, [system.alpha] * n_blocks, [factor] * n_blocks, solution, products, given)
-    )
-    residuals = np.sqrt(_ratio(squared, sizes**2, np.ones(len(sizes), dtype=bool)))
-    return ChunkSolution(solution, residuals, n_iterations, ~active, (energy_given, 0.5 * float(energies)))
+    factors = [1 - system.alpha] * n_blocks
+    energies = system.each(_scaled_energy, alphas, factors, solution, products, given)
+    relative = np.sqrt(_ratio(squared, sizes**2, np.ones(len(sizes), dtype=bool)))
+    energy = 0.5 * float(system.sums(energy_given)), 0.5 * float(system.sums(energies))
+    return ChunkSolution(solution, relative, last.n_iterations, ~last.active, energy)
 
 
-def _best_in_span(system: BlockSystem, given: Sequence[Any], start: Sequence[Any]) -> list[Any]:
+def _best_in_span(
+    system: BlockSystem, given: Sequence[Any], start: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
     """The best start among the sums of given vectors and combinations of them and of the slowest component.
 
     What changes little by little over the graph converges slowly, and solutions of a similar system span most
-    of it: without this step, a start from them saves half as many iterations.
+    of it: without this step, a start from them saves half as many iterations. Returned with its product.
     """
-    n_blocks = system.shards.n_blocks
-    alpha, products = [system.alpha] * n_blocks, system.products(start)
-    spans = system.sums(system.each(_span_products, alpha, given, start, products))  # (c + 1, 2 c + 1)
+    n_blocks = system.graph.n_blocks
+    alphas, products = [system.alpha] * n_blocks, system.products(start)
+    spans = system.sums(system.each(_span_products, alphas, given, start, products))  # (c + 1, 2 c + 1)
     n_span = len(spans)
     scale = np.sqrt(np.maximum(np.diag(spans), np.finfo(np.float64).tiny))
     energy = spans[:, :n_span] / np.outer(scale, scale)
     found, *_ = np.linalg.lstsq(energy, spans[:, n_span:] / scale[:, None], rcond=1e-10)
-    mixing = found / scale[:, None]
-    return system.each(_combined_state, alpha, [mixing] * n_blocks, given, start, products)
+    mixing = [(found / scale[:, None]).astype(np.float32)] * n_blocks
+    combined = system.each(_combined, mixing, start)
+    return combined, system.each(_combined_product, alphas, mixing, products)
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray, where: BoolArray) -> FloatArray:
@@ -256,86 +284,82 @@ def _column_dots(left: FloatArray, right: FloatArray) -> FloatArray:
     return dots
 
 
-def _with_scaled(vectors: FloatArray, others: FloatArray, factors: FloatArray) -> FloatArray:
-    """The sum of vectors and of others, every column times its factor."""
-    total, factors = vectors.copy(), factors.astype(np.float32)
-    for rows in row_blocks(len(total), ROWS_PER_BLOCK):
-        add_scaled(total[rows], others[rows], factors)
-    return total
-
-
-def _root_degree(graph: GraphBlock) -> FloatArray:
-    root: FloatArray = np.sqrt(graph.degree).astype(np.float32)[:, None]
-    return root
-
-
-def _given(work: WorkFolder, block: int, codes: IntArray, columns: slice) -> FloatArray:
+def _given(graph: NormalizedGraph, block: int, codes: IntArray, columns: slice) -> FloatArray:
     return one_hot(codes.astype(np.int64, copy=False), columns, np.ones(len(codes), dtype=np.float32))
 
 
-def _direction(vectors: FloatArray | _State) -> FloatArray:
-    """The search direction of a state; vectors themselves otherwise. A task of its own would cost more."""
-    return vectors.p if isinstance(vectors, _State) else vectors
-
-
-def _scaled(work: WorkFolder, block: int, vectors: FloatArray | _State) -> FloatArray:
-    scaled: FloatArray = _direction(vectors) / _root_degree(load_graph(work, block))
-    return scaled
-
-
 def _product(
-    work: WorkFolder,
+    graph: NormalizedGraph,
     block: int,
-    shards: Shards,
     alpha: float,
-    vectors: FloatArray | _State,
-    scaled: list[FloatArray],
+    own: FloatArray,
+    needed: list[FloatArray],
     others: list[int],
 ) -> FloatArray:
-    graph, own = load_graph(work, block), _direction(vectors)
-    ends = np.searchsorted(graph.columns, shards.starts)
-    gathered = np.empty((len(graph.columns), own.shape[1]), dtype=np.float32)
-    for other, theirs in zip(others, scaled, strict=True):
+    part = graph.load(block)
+    ends = np.searchsorted(part.columns, graph.starts)
+    gathered = np.empty((len(part.columns), own.shape[1]), dtype=np.float32)
+    for other, theirs in zip(others, needed, strict=True):
         some = slice(ends[other], ends[other + 1])
-        np.take(theirs, graph.columns[some] - shards.starts[other], axis=0, out=gathered[some])
-    product: FloatArray = graph.matrix @ gathered
-    product *= np.float32(-alpha) / _root_degree(graph)
+        np.take(theirs, part.columns[some] - graph.starts[other], axis=0, out=gathered[some])
+    product: FloatArray = part.matrix @ gathered
+    product *= np.float32(-alpha)
     product += own
     return product
 
 
-def _dots(work: WorkFolder, block: int, left: FloatArray | _State, right: FloatArray) -> FloatArray:
-    return _column_dots(_direction(left), right)
+def _dots(graph: NormalizedGraph, block: int, left: FloatArray, right: FloatArray) -> FloatArray:
+    return _column_dots(left, right)
 
 
-def _slow_overlap(work: WorkFolder, block: int, given: FloatArray) -> FloatArray:
-    return _column_dots(np.broadcast_to(_root_degree(load_graph(work, block)), given.shape), given)
+def _both_dots(graph: NormalizedGraph, block: int, residual: FloatArray, product: FloatArray) -> FloatArray:
+    """Inner products of the residual with itself and with its product, shape (2, c)."""
+    return np.stack([_column_dots(residual, residual), _column_dots(residual, product)])
 
 
-def _slow_start(work: WorkFolder, block: int, overlap: FloatArray, given: FloatArray) -> FloatArray:
+def _first_coefficients(dots: list[FloatArray], target: FloatArray) -> _Coefficients:
+    rr, r_a_r = np.asarray(np.sum(dots, axis=0, dtype=np.float64))
+    active = np.sqrt(rr) > target
+    counts = np.zeros(len(rr), dtype=np.int64)
+    return _Coefficients(_ratio(rr, r_a_r, active), np.zeros(len(rr)), rr, active, counts)
+
+
+def _next_coefficients(dots: list[FloatArray], before: _Coefficients, target: FloatArray) -> _Coefficients:
+    rr, r_a_r = np.asarray(np.sum(dots, axis=0, dtype=np.float64))
+    active = before.active & (np.sqrt(rr) > target)
+    turn = _ratio(rr, before.rr, active)
+    p_a_p = r_a_r - turn * _ratio(rr, before.step, active)
+    counts = before.n_iterations + before.active
+    return _Coefficients(_ratio(rr, p_a_p, active), turn, rr, active, counts)
+
+
+def _slow_overlap(graph: NormalizedGraph, block: int, given: FloatArray) -> FloatArray:
+    return _column_dots(np.broadcast_to(graph.load(block).root, given.shape), given)
+
+
+def _slow_start(graph: NormalizedGraph, block: int, overlap: FloatArray, given: FloatArray) -> FloatArray:
     # S sqrt(d) = sqrt(d): the component that converges slowest is known in advance.
-    return _root_degree(load_graph(work, block)) * overlap.astype(np.float32)
+    return graph.load(block).root * overlap.astype(np.float32)
 
 
-def _first_state(
-    work: WorkFolder, block: int, given: FloatArray, x: FloatArray, product: FloatArray
-) -> _State:
-    r = given - product
-    return _State(x, r, r)
+def _slow_product(
+    graph: NormalizedGraph, block: int, alpha: float, overlap: FloatArray, given: FloatArray
+) -> FloatArray:
+    _, slow_product = _slowest(graph.load(block), alpha)
+    return slow_product * overlap.astype(np.float32)
 
 
-def _slowest(graph: GraphBlock, alpha: float) -> tuple[FloatArray, FloatArray]:
+def _slowest(part: NormalizedBlock, alpha: float) -> tuple[FloatArray, FloatArray]:
     """The component that converges slowest, and (I - alpha S) times it; samples without neighbors keep it."""
-    root = _root_degree(graph)
-    isolated = np.diff(graph.matrix.indptr) == 0
-    return root, np.where(isolated[:, None], root, np.float32(1 - alpha) * root)
+    isolated = np.diff(part.matrix.indptr) == 0
+    return part.root, np.where(isolated[:, None], part.root, np.float32(1 - alpha) * part.root)
 
 
 def _span_products(
-    work: WorkFolder, block: int, alpha: float, given: FloatArray, x: FloatArray, product: FloatArray
+    graph: NormalizedGraph, block: int, alpha: float, given: FloatArray, x: FloatArray, product: FloatArray
 ) -> FloatArray:
     """V^T A V and V^T (B - A X), side by side, where V are the vectors X and the slowest component."""
-    slow, slow_product = _slowest(load_graph(work, block), alpha)
+    slow, slow_product = _slowest(graph.load(block), alpha)
     n_classes = x.shape[1]
     both = np.zeros((n_classes + 1, 2 * n_classes + 1))
     for rows in row_blocks(len(x), ROWS_PER_BLOCK):
@@ -344,44 +368,81 @@ def _span_products(
     return both
 
 
-def _combined_state(
-    work: WorkFolder,
+def _combined(graph: NormalizedGraph, block: int, mixing: FloatArray, x: FloatArray) -> FloatArray:
+    combined: FloatArray = x + np.hstack([x, graph.load(block).root]) @ mixing
+    return combined
+
+
+def _combined_product(
+    graph: NormalizedGraph, block: int, alpha: float, mixing: FloatArray, product: FloatArray
+) -> FloatArray:
+    _, slow_product = _slowest(graph.load(block), alpha)
+    combined: FloatArray = product + np.hstack([product, slow_product]) @ mixing
+    return combined
+
+
+def _difference(graph: NormalizedGraph, block: int, left: FloatArray, right: FloatArray) -> FloatArray:
+    difference: FloatArray = left - right
+    return difference
+
+
+def _first_directions(graph: NormalizedGraph, block: int, start: FloatArray) -> _Directions:
+    nothing = np.zeros_like(start)
+    return _Directions(start, nothing, nothing)
+
+
+def _next_residual(
+    graph: NormalizedGraph,
     block: int,
-    alpha: float,
-    mixing: FloatArray,
-    given: FloatArray,
-    x: FloatArray,
+    residual: FloatArray,
+    directions: _Directions,
     product: FloatArray,
-) -> _State:
-    slow, slow_product = _slowest(load_graph(work, block), alpha)
-    mixing = mixing.astype(np.float32)
-    r = given - product - np.hstack([product, slow_product]) @ mixing
-    return _State(x + np.hstack([x, slow]) @ mixing, r, r)
+    coefficients: _Coefficients,
+) -> FloatArray:
+    """The residual after a step."""
+    step = coefficients.step.astype(np.float32)
+    turned = (coefficients.step * coefficients.turn).astype(np.float32)
+    after = residual.copy()
+    for rows in row_blocks(len(after), ROWS_PER_BLOCK):
+        add_scaled(after[rows], product[rows], -step)
+        add_scaled(after[rows], directions.s[rows], -turned)
+    return after
 
 
-def _residual_dots(work: WorkFolder, block: int, state: _State) -> FloatArray:
-    return _column_dots(state.r, state.r)
+def _next_directions(
+    graph: NormalizedGraph,
+    block: int,
+    residual: FloatArray,
+    directions: _Directions,
+    product: FloatArray,
+    coefficients: _Coefficients,
+) -> _Directions:
+    """The solution after a step along the direction that the residual before it gives."""
+    step, turn = coefficients.step.astype(np.float32), coefficients.turn.astype(np.float32)
+    x, p, s = directions.x.copy(), residual.copy(), product.copy()
+    for rows in row_blocks(len(x), ROWS_PER_BLOCK):
+        add_scaled(p[rows], directions.p[rows], turn)
+        add_scaled(s[rows], directions.s[rows], turn)
+        add_scaled(x[rows], p[rows], step)
+    return _Directions(x, p, s)
 
 
-def _solution(work: WorkFolder, block: int, state: _State) -> FloatArray:
-    return state.x
+def _solution(graph: NormalizedGraph, block: int, directions: _Directions) -> FloatArray:
+    return directions.x
 
 
-def _advance(work: WorkFolder, block: int, state: _State, product: FloatArray, step: FloatArray) -> _State:
-    return _State(_with_scaled(state.x, state.p, step), _with_scaled(state.r, product, -step), state.p)
-
-
-def _turn(work: WorkFolder, block: int, state: _State, turn: FloatArray) -> _State:
-    return _State(state.x, state.r, _with_scaled(state.r, state.p, turn))
-
-
-def _squared_error(work: WorkFolder, block: int, given: FloatArray, product: FloatArray) -> FloatArray:
+def _squared_error(graph: NormalizedGraph, block: int, given: FloatArray, product: FloatArray) -> FloatArray:
     difference = given - product
     return _column_dots(difference, difference)
 
 
 def _energy(
-    work: WorkFolder, block: int, alpha: float, vectors: FloatArray, product: FloatArray, given: FloatArray
+    graph: NormalizedGraph,
+    block: int,
+    alpha: float,
+    vectors: FloatArray,
+    product: FloatArray,
+    given: FloatArray,
 ) -> float:
     """Twice the energy: (I - alpha S) y is known, so y - S y = y - (y - product) / alpha."""
     change = vectors - (vectors - product) / np.float32(alpha)
@@ -391,7 +452,7 @@ def _energy(
 
 
 def _scaled_energy(
-    work: WorkFolder,
+    graph: NormalizedGraph,
     block: int,
     alpha: float,
     factor: float,
@@ -399,4 +460,4 @@ def _scaled_energy(
     product: FloatArray,
     given: FloatArray,
 ) -> float:
-    return _energy(work, block, alpha, solution * np.float32(factor), product * np.float32(factor), given)
+    return _energy(graph, block, alpha, solution * np.float32(factor), product * np.float32(factor), given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from laplaceconfidence.blocks.block_cache import limit_cache
 from laplaceconfidence.blocks.executor import Task
 from laplaceconfidence.exceptions import InvalidInputError, MissingDependencyError
+from laplaceconfidence.memory import keep_freed_memory
 from laplaceconfidence.validation import must_be
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 SHARE_OF_WORKER = 0.6  # of its memory limit; Dask begins to move data to disk at 0.6, to pause at 0.8
 SECONDS_TO_CONNECT = 10
+N_AHEAD = 2  # iterations of the solver that are submitted before one is known to be finished
 RETRIES = 3  # of a task whose worker died; Dask's own default
 
 
@@ -45,6 +47,7 @@ class ClusterExecutor:
             rule = "a distributed.Client"
             raise must_be("client", rule, type(client).__name__, "Client('tcp://host:8786') makes one.")
         self._client = client
+        self.n_ahead = N_AHEAD
         self._name = secrets.token_hex(4)
         self._number = 0
         workers = _workers(client)
@@ -54,9 +57,11 @@ class ClusterExecutor:
                 "wait for them with client.wait_for_workers(n)."
             )
         _check_versions(client)
-        self.threads_per_worker = max(int(worker["nthreads"]) for worker in workers)
-        self.n_workers = sum(int(worker["nthreads"]) for worker in workers)
-        limits = [int(worker["memory_limit"]) for worker in workers if worker.get("memory_limit")]
+        threads = {address: int(worker["nthreads"]) for address, worker in sorted(workers.items())}
+        self.threads_per_worker = max(threads.values())
+        self.n_workers = sum(threads.values())
+        self._places = [address for address, number in threads.items() for _ in range(number)]
+        limits = [int(worker["memory_limit"]) for worker in workers.values() if worker.get("memory_limit")]
         self.memory_per_worker = math.floor(SHARE_OF_WORKER * min(limits)) if limits else None
 
     def __enter__(self) -> Self:
@@ -78,10 +83,38 @@ class ClusterExecutor:
 
     def submit(self, name: str, task: Task, *arguments: Any) -> Future:
         """Run a task on a worker; the dashboard shows it under the name of its stage."""
+        return self._client.submit(
+            _run, task, *arguments, key=self._next_key(name), pure=False, retries=RETRIES
+        )
+
+    def submit_each(self, name: str, task: Task, calls: Sequence[tuple[Any, ...]]) -> list[Future]:
+        """Run a task once per block, always on the same worker as long as it lives.
+
+        Left to itself, the scheduler runs a task where most of its vectors are, and more and more blocks come
+        together on one worker.
+        """
+        results: list[Future] = []
+        places = len(self._places)
+        for place, address in enumerate(self._places):
+            some = calls[-(-place * len(calls) // places) : -(-(place + 1) * len(calls) // places)]
+            if some:
+                keys = [self._next_key(name) for _ in some]
+                results += self._client.map(
+                    _run,
+                    [task] * len(some),
+                    *zip(*some, strict=True),
+                    key=keys,
+                    pure=False,
+                    retries=RETRIES,
+                    workers=[address],
+                    allow_other_workers=True,
+                )
+        return results
+
+    def _next_key(self, name: str) -> str:
+        """Return a new key; Dask groups tasks by what is before the last part."""
         self._number += 1
-        # Dask groups tasks by what is before the last part of the key.
-        key = f"{name.replace(' ', '_')}-{self._name}{self._number:08d}"
-        return self._client.submit(_run, task, *arguments, key=key, pure=False, retries=RETRIES)
+        return f"{name.replace(' ', '_')}-{self._name}{self._number:08d}"
 
     def gather(self, results: Sequence[Future]) -> list[Any]:
         """Bring results here."""
@@ -158,33 +191,30 @@ def connected(address: str, *, memory: int | None = None) -> Iterator[Client]:
         yield client
 
 
-_blas_limit: Any = None  # of a worker, while tasks run on it
+_before_run: list[Callable[[], Any]] = []  # what makes a worker as it was, while tasks run on it
 
 
 def _run(task: Task, *arguments: Any) -> Any:
-    global _blas_limit
     import faiss
 
-    if _blas_limit is None:  # finding the libraries takes longer than many tasks
+    if not _before_run:  # finding the libraries takes longer than many tasks
         from threadpoolctl import threadpool_limits
 
-        _blas_limit = threadpool_limits(limits=1)
+        _before_run.extend([threadpool_limits(limits=1).restore_original_limits, keep_freed_memory()])
     faiss.omp_set_num_threads(1)  # counts for the calling thread only
     return task(*arguments)
 
 
 def _release() -> None:
     """Leave a worker as it was before this run."""
-    global _blas_limit
     limit_cache(0)
-    if _blas_limit is not None:
-        _blas_limit.restore_original_limits()
-        _blas_limit = None
+    while _before_run:
+        _before_run.pop()()
 
 
-def _workers(client: Client) -> list[dict[str, Any]]:
-    found: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
-    return list(found.values())
+def _workers(client: Client) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = client.scheduler_info(n_workers=-1)["workers"]
+    return found
 
 
 def _check_versions(client: Client) -> None:

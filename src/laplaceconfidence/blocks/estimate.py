@@ -14,7 +14,7 @@ from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
 from laplaceconfidence.blocks.block_solve import SOLVE, BlockSystem, solve_chunk
 from laplaceconfidence.blocks.effort import choose_search
 from laplaceconfidence.blocks.executor import Executor
-from laplaceconfidence.blocks.graph_blocks import GRAPH, build_graph
+from laplaceconfidence.blocks.graph_blocks import GRAPH, NormalizedGraph, build_graph
 from laplaceconfidence.blocks.lists import SHARDS, Shards, sort_into_shards, train_lists
 from laplaceconfidence.blocks.preparation import prepare
 from laplaceconfidence.blocks.read_out import ReadOut
@@ -273,7 +273,7 @@ def solve_and_read(
     facts = [work.facts(GRAPH, block) for block in range(shards.n_blocks)]
     total_degree = float(np.sum([fact["total_degree"] for fact in facts]))
     needs = [fact["needs"] for fact in facts]
-    system = BlockSystem(executor, work, shards, needs, settings.alpha, total_degree)
+    system = BlockSystem(executor, NormalizedGraph(work, shards.starts), needs, settings.alpha, total_degree)
     by_block = [codes[work.load(SHARDS, block, "rows")].astype(np.int32) for block in range(shards.n_blocks)]
     reports = _solve_all(system, by_block, n_classes, settings, start, keep_solution)
     residual = max(report["residual"] for report in reports)
@@ -334,7 +334,7 @@ def _solve_all(
     keep_solution: bool,
 ) -> list[Facts]:
     """Solve chunk by chunk; a chunk that an earlier run finished is not solved again."""
-    work, n_blocks = system.work, system.shards.n_blocks
+    work, n_blocks = system.graph.work, system.graph.n_blocks
     chunks = list(row_blocks(n_classes, settings.classes_at_once))
     with stage(SOLVE, total=n_classes) as advance:
         for number, columns in enumerate(chunks):
@@ -364,9 +364,13 @@ def _solve_all(
 
 
 def _read_chunk(
-    work: WorkFolder, block: int, chunk: tuple[int, int, bool], solution: FloatArray, codes: IntArray
+    graph: NormalizedGraph,
+    block: int,
+    chunk: tuple[int, int, bool],
+    solution: FloatArray,
+    codes: IntArray,
 ) -> None:
-    number, first, keep_solution = chunk
+    work, (number, first, keep_solution) = graph.work, chunk
     before = load_read_out(work, number - 1, block) if number else ReadOut.empty(len(codes))
     after = before.with_classes(solution, first, codes)
     work.save(f"{READ_OUT}-{number}", block, after._asdict(), {})

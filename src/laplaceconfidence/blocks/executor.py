@@ -31,11 +31,14 @@ class Executor(Protocol):
         How many of them run in one process.
     memory_per_worker : int or None
         Bytes that a process may use, where they are limited.
+    n_ahead : int
+        Steps that an iterative computation submits before it looks at a result, where looking takes time.
     """
 
     n_workers: int
     threads_per_worker: int
     memory_per_worker: int | None
+    n_ahead: int
 
     def prepare(self, cache: int) -> None:
         """Set how many bytes of blocks every process keeps between tasks.
@@ -78,6 +81,26 @@ class Executor(Protocol):
             Stands for the result.
         """
 
+    def submit_each(self, name: str, task: Task, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Run a task once per block, which takes less time than to submit each of them.
+
+        Calls of the same place among as many run where the earlier ones did, so that a block stays there.
+
+        Parameters
+        ----------
+        name : str
+            Name of the stage.
+        task : callable
+            The task, which must not change its arguments.
+        calls : sequence of tuple
+            The arguments of every call, in the order of the blocks; all of the same number.
+
+        Returns
+        -------
+        list of object
+            Stand for the results.
+        """
+
     def gather(self, results: Sequence[Any]) -> list[Any]:
         """Wait for results.
 
@@ -117,6 +140,7 @@ class LocalExecutor:
     def __init__(self, n_jobs: int | None = None) -> None:
         self.n_workers = self.threads_per_worker = thread_count(n_jobs)
         self.memory_per_worker: int | None = None
+        self.n_ahead = 0
         self._pool = ThreadPoolExecutor(self.n_workers, initializer=_one_faiss_thread)
         self._limits = ExitStack()
 
@@ -143,6 +167,10 @@ class LocalExecutor:
         """Run a task in a thread, as ``Executor`` says."""
         # Tasks start in the order in which they were submitted, and a task only waits for earlier ones.
         return self._pool.submit(_run, task, arguments)
+
+    def submit_each(self, name: str, task: Task, calls: Sequence[tuple[Any, ...]]) -> list[Future[Any]]:
+        """Run a task once per block, as ``Executor`` says."""
+        return [self.submit(name, task, *arguments) for arguments in calls]
 
     def gather(self, results: Sequence[Future[Any]]) -> list[Any]:
         """Wait for results, as ``Executor`` says."""

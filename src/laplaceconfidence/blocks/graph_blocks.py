@@ -2,7 +2,8 @@
 
 Every block writes its entries of W sorted by column; a block of A is made of its own rows of W and of the
 entries of all blocks whose column lies in it. Columns of a block are numbered by the distinct positions that
-occur in it, so that a product gathers only what it needs from other blocks.
+occur in it, so that a product gathers only what it needs from other blocks. Products are those with the
+normalized graph, whose blocks are made as they are loaded.
 """
 
 from __future__ import annotations
@@ -39,6 +40,62 @@ class GraphBlock:
     matrix: sparse.csr_array
     columns: IntArray
     degree: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizedBlock:
+    """Rows of the normalized graph S = D^-1/2 A D^-1/2.
+
+    Attributes
+    ----------
+    matrix : scipy.sparse.csr_array of shape (m, n_columns)
+        The rows of S, in the columns that occur.
+    columns : ndarray of int64, shape (n_columns,)
+        Positions of the columns, sorted.
+    root : ndarray of float32, shape (m, 1)
+        Square roots of the degrees of the rows.
+    """
+
+    matrix: sparse.csr_array
+    columns: IntArray
+    root: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizedGraph:
+    """The normalized graph in blocks.
+
+    Attributes
+    ----------
+    work : WorkFolder
+        Where the parts of A are.
+    starts : ndarray of int64, shape (n_blocks + 1,)
+        First position of every block, and the number of samples.
+    """
+
+    work: WorkFolder
+    starts: IntArray
+
+    @property
+    def n_blocks(self) -> int:
+        """int: number of blocks."""
+        return len(self.starts) - 1
+
+    def load(self, block: int) -> NormalizedBlock:
+        """Load a block; a process keeps blocks in memory as far as its limit allows.
+
+        Parameters
+        ----------
+        block : int
+            Number of the block.
+
+        Returns
+        -------
+        NormalizedBlock
+        """
+        key = "normalized", str(self.work.path), block
+        found: NormalizedBlock = cached(key, _normalize, self.work, block, self.starts)
+        return found
 
 
 def build_graph(executor: Executor, work: WorkFolder, shards: Shards) -> list[list[int]]:
@@ -98,6 +155,20 @@ def read_graph(work: WorkFolder, block: int) -> GraphBlock:
     GraphBlock
     """
     return _read(work, block)[0]
+
+
+def _normalize(work: WorkFolder, block: int, starts: IntArray) -> tuple[NormalizedBlock, int]:
+    graph, n_bytes = _read(work, block)
+    ends = np.searchsorted(graph.columns, starts)
+    root, root_of_columns = np.sqrt(graph.degree), np.empty(len(graph.columns))
+    for other in work.facts(GRAPH, block)["needs"]:
+        some = slice(ends[other], ends[other + 1])
+        root_of_columns[some] = work.load(GRAPH, other, "degree")[graph.columns[some] - starts[other]]
+    np.sqrt(root_of_columns, out=root_of_columns)
+    matrix = graph.matrix
+    matrix.data /= np.repeat(root.astype(np.float32), np.diff(matrix.indptr))
+    matrix.data /= root_of_columns.astype(np.float32)[matrix.indices]
+    return NormalizedBlock(matrix, graph.columns, root.astype(np.float32)[:, None]), n_bytes
 
 
 def _read(work: WorkFolder, block: int) -> tuple[GraphBlock, int]:

@@ -177,7 +177,7 @@ def start_from(kept: WorkFolder, before: list[IntArray], after: list[IntArray]) 
     """
 
     def start(system: BlockSystem, number: int, columns: slice) -> list[Any]:
-        submit, work = system.executor.submit, system.work
+        submit, work = system.executor.submit, system.graph.work
         blocks = [
             submit(SOLVE, _scaled_solution, work, block, kept, (number, columns), old, new)
             for block, (old, new) in enumerate(zip(before, after, strict=False))

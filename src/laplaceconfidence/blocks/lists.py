@@ -257,12 +257,24 @@ def _neighbors_together(points: FloatArray) -> IntArray:
         start, stop = pending.pop()
         if stop - start <= 2:
             continue
-        own = points[order[start:stop]]
-        _, axes, _ = principal_axes(own, 1)
-        order[start:stop] = order[start:stop][np.argsort(own @ axes[:, 0], kind="stable")]
+        along = _along_principal_axis(points[order[start:stop]])
+        order[start:stop] = order[start:stop][np.argsort(along, kind="stable")]
         middle = (start + stop) // 2
         pending += [(start, middle), (middle, stop)]
     return order
+
+
+def _along_principal_axis(points: FloatArray) -> FloatArray:
+    """Coordinates of points along their principal axis, whose entry of largest absolute value is positive."""
+    if len(points) > points.shape[1]:
+        _, axes, _ = principal_axes(points, 1)
+        axis: FloatArray = axes[:, 0]
+    else:  # the inner products of few points are a much smaller matrix than the covariance
+        centered = points - points.mean(axis=0)
+        axis = centered.T @ np.linalg.eigh(centered @ centered.T)[1][:, -1]
+        axis *= np.sign(axis[np.abs(axis).argmax()])
+    along: FloatArray = points @ axis
+    return along
 
 
 def _assign(work: WorkFolder, part: int, lists: Lists) -> Facts:

@@ -200,8 +200,9 @@ def make_plan(
         classes = math.ceil(classes / 2)
     free = memory - peak(0, classes)
     rows = min(MOST_ROWS, free // (n_threads * per_row + CACHED_BLOCKS * in_cache))
-    # At least two blocks per task that can run at the same time, so that none waits for the last one.
-    rows = max(fewest, min(rows, math.ceil(n / (2 * n_threads * n_processes))))
+    # Two blocks per thread, so that none waits long for the last one; one where every block costs messages.
+    n_tasks = n_threads * n_processes if n_processes > 1 else 2 * n_threads
+    rows = max(fewest, min(rows, math.ceil(n / n_tasks)))
     n_blocks = max(1, round(n / rows))
     used = peak(rows, classes)
     spare = max(0, memory - used) // 2  # for more blocks that are kept, as far as there are more
