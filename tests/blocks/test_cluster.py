@@ -80,6 +80,14 @@ def test_a_block_stays_on_its_worker(client: Any) -> None:
     assert len(set(first)) == 2
 
 
+def test_workers_that_come_later_get_blocks(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "SECONDS_BETWEEN_LOOKS", 0)
+    with ClusterExecutor(client) as executor:
+        executor._places = executor._places[:1]  # as if the other worker had not been there yet
+        calls = [(block,) for block in range(4)]
+        assert len(set(executor.gather(executor.submit_each("some", _process_of, calls)))) == 2
+
+
 def test_two_workers_of_which_one_is_killed_give_the_answer_of_this_process(
     client: Any, data: Path, tmp_path: Path
 ) -> None:

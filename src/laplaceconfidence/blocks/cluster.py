@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 SHARE_OF_WORKER = 0.6  # of its memory limit; Dask begins to move data to disk at 0.6, to pause at 0.8
 SECONDS_TO_CONNECT = 10
 N_AHEAD = 2  # iterations of the solver that are submitted before one is known to be finished
+SECONDS_BETWEEN_LOOKS = 10  # at the workers, which come and go on clusters that scale by themselves
 RETRIES = 3  # of a task whose worker died; Dask's own default
 
 
@@ -57,10 +59,9 @@ class ClusterExecutor:
                 "wait for them with client.wait_for_workers(n)."
             )
         _check_versions(client)
-        threads = {address: int(worker["nthreads"]) for address, worker in sorted(workers.items())}
-        self.threads_per_worker = max(threads.values())
-        self.n_workers = sum(threads.values())
-        self._places = [address for address, number in threads.items() for _ in range(number)]
+        self.threads_per_worker = max(int(worker["nthreads"]) for worker in workers.values())
+        self._places, self._looked = _one_per_thread(workers), time.monotonic()
+        self.n_workers = len(self._places)
         limits = [int(worker["memory_limit"]) for worker in workers.values() if worker.get("memory_limit")]
         self.memory_per_worker = math.floor(SHARE_OF_WORKER * min(limits)) if limits else None
 
@@ -88,11 +89,14 @@ class ClusterExecutor:
         )
 
     def submit_each(self, name: str, task: Task, calls: Sequence[tuple[Any, ...]]) -> list[Future]:
-        """Run a task once per block, always on the same worker as long as it lives.
+        """Run a task once per block, always on the same worker unless workers come and go.
 
         Left to itself, the scheduler runs a task where most of its vectors are, and more and more blocks come
         together on one worker.
         """
+        if time.monotonic() - self._looked > SECONDS_BETWEEN_LOOKS:
+            self._places = _one_per_thread(_workers(self._client)) or self._places
+            self._looked = time.monotonic()
         results: list[Future] = []
         places = len(self._places)
         for place, address in enumerate(self._places):
@@ -210,6 +214,11 @@ def _release() -> None:
     limit_cache(0)
     while _before_run:
         _before_run.pop()()
+
+
+def _one_per_thread(workers: dict[str, dict[str, Any]]) -> list[str]:
+    """Addresses of workers, each as often as it has threads."""
+    return [address for address, worker in sorted(workers.items()) for _ in range(int(worker["nthreads"]))]
 
 
 def _workers(client: Client) -> dict[str, dict[str, Any]]:
