@@ -1,4 +1,8 @@
-"""Selection of the kind of noise: the candidate under which held-out given labels are most likely."""
+"""Selection of the kind of noise: the candidate under which held-out given labels are most likely.
+
+There is one exception: a symmetric T that finds little noise is selected only if it is clearly more likely
+than candidates that find much.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from laplaceconfidence.arrays import FloatArray, IntArray
-from laplaceconfidence.confidence.held_out_folds import stratified_folds
+from laplaceconfidence.confidence.held_out_folds import clearly_worse, stratified_folds
 from laplaceconfidence.confidence.noise_aware.disagreement import (
     label_chances,
     matrix_at_anchors,
@@ -263,5 +267,13 @@ def _candidate(
 
 
 def _selected(tried: list[PoolCandidate]) -> PoolCandidate:
-    """Select the most likely candidate among those whose classes have kept their names."""
-    return max([one for one in tried if one.admissible] or tried[:1], key=lambda one: one.score)
+    """Select the most likely candidate, with the exception that the module describes."""
+    admissible = [one for one in tried if one.admissible] or tried[:1]
+    best = max(admissible, key=lambda one: one.score)
+    rivals = [one for one in admissible if one.kind not in SIMPLE_KINDS]
+    if best.kind in SIMPLE_KINDS and rivals:
+        rival = max(rivals, key=lambda one: one.score)
+        finds_more = rival.noise_rate - best.noise_rate > SELECTION.less_noise
+        if finds_more and not clearly_worse(rival.held_out, best.held_out):
+            return rival
+    return best

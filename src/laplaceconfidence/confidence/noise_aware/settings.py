@@ -182,6 +182,8 @@ class SelectionSettings:
     """Noise rate that is assumed with fixed weights, spread by class shares. Not tuned, decision 40."""
     probability_floor: float = 0.1
     """Share, spread over all classes, that is added to ``pred_probs`` before the logarithm. Not tuned."""
+    less_noise: float = 0.04
+    """A symmetric T that finds this much less noise than another T must be clearly more likely. Recipe."""
     share_count: float = 0.5
     """Labels added to each class, or outcome, to estimate its share. Not tuned (Jeffreys' rule)."""
     rows_for_fitting: int = 10_000
