@@ -175,7 +175,7 @@ def section(bench: Bench, text: dict[str, Any]) -> str:
     state = counted(bench.n_measured, "cell") + missing
     parts = [
         f"## {bench.title}",
-        f"`laplaceconfidence bench {bench.name}`: {state}; {', '.join(bench.machines)}.",
+        f"`laplaceconfidence bench {bench.name}`: {state}; {' and '.join(bench.machines)}.",
     ]
     metrics = [metric for metric in METRICS if any(metric in s[0] for s in bench.cells.values())]
     for metric in metrics:
