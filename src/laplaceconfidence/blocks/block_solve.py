@@ -37,7 +37,7 @@ class BlockSystem:
     executor : Executor
         Where tasks run.
     graph : NormalizedGraph
-        S.
+        The normalized graph S.
     needs : list of list of int
         For every block, the blocks in which its columns lie.
     alpha : float
