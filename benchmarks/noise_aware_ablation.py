@@ -39,6 +39,7 @@ from sklearn.datasets import load_breast_cancer
 from laplaceconfidence.confidence.noise_aware import (
     NoiseAwareConfidence,
     local_noise,
+    noise_model,
     noise_selection,
     posterior,
     round_selection,
@@ -203,6 +204,18 @@ def with_own_label() -> Variant:
     )
 
 
+def weights_with_own_label() -> Variant:
+    """Weights of many classes are fitted under the matrix of all labels, which the own one has a part in."""
+
+    def with_all(_p: Any, transition: Any, _counts: Any, codes: Any, candidates: Any) -> tuple[Any, Any]:
+        return transitions.probability_of_given(transition, codes, candidates), transition
+
+    return Variant(
+        "own label in the matrix while weights are fitted",
+        lambda: patch.object(noise_model, "chances_without_own", with_all),
+    )
+
+
 def tails(heavy: bool) -> Variant:
     """Discriminants that are not chosen by held-out labels."""
     name = "heavy tails always" if heavy else "no heavy tails"
@@ -222,6 +235,7 @@ def rules() -> list[Variant]:
     return [
         Variant(AS_IT_IS, ExitStack),
         without_anchors(),
+        weights_with_own_label(),
         without_kinds("sparse"),
         without_kinds("shrunk"),
         without_kinds("proportional"),

@@ -8,6 +8,7 @@ from laplaceconfidence.confidence.noise_aware import noise_model
 from laplaceconfidence.confidence.noise_aware.noise_model import (
     Pool,
     PooledRows,
+    fit_alternating_pool,
     fit_full_pool,
     fit_symmetric_pool,
 )
@@ -89,3 +90,19 @@ def test_the_noise_is_found_by_the_likelihood() -> None:
     np.testing.assert_allclose(found.weights, 1, atol=0.15)
     by_em = fit_transition(p, given_labels, np.full((4, 4), 0.5) + np.eye(4), None, n_steps=50)
     np.testing.assert_allclose(by_em, noise, atol=0.05)
+
+
+def test_few_labels_per_class_do_not_make_the_evidence_much_too_certain() -> None:
+    rng = np.random.default_rng(0)
+    n, n_classes = 2000, 100
+    scores = 3 * rng.normal(size=(n, n_classes)).astype(np.float32)
+    truth = (softmax(scores).cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    given_labels = np.where(rng.random(n) < 0.3, (truth + 1) % n_classes, truth)
+    candidates = likely_classes([scores], given_labels)
+    evidence = narrow(scores, candidates)[None].astype(np.float64)
+    rows = PooledRows(evidence, given_labels, n_classes, candidates)
+    base = np.full(n_classes, 1 / n_classes)
+    start = Pool(np.ones(1), np.zeros(n_classes + 1), uniform_noise(0.2, base))
+    found = fit_alternating_pool(rows, start, 15 * uniform_noise(0.5, base))
+    # 1 is right. Under a matrix that has learned the labels it is judged by, the weight is 1.74.
+    assert 0.9 < found.weights[0] < 1.35

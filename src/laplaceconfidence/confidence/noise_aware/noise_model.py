@@ -19,6 +19,7 @@ from laplaceconfidence.arrays import FloatArray, IntArray
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.confidence.noise_aware.transition import (
     Candidates,
+    chances_without_own,
     fit_transition,
     own_columns,
     pair_counts,
@@ -360,6 +361,9 @@ def fit_alternating_pool(
 ) -> Pool:
     """Like ``fit_full_pool``, for many classes: fit T by EM and the rest by L-BFGS, alternately.
 
+    The rest is fitted under T without the own label of each sample: with few labels per class, a T that was
+    fitted to them explains them all, and the evidence would look more certain than it is (decision 44).
+
     Parameters
     ----------
     rows : PooledRows
@@ -379,7 +383,8 @@ def fit_alternating_pool(
     for _ in range(n_turns):
         p = _softmax(rows.scores(pool.weights, pool.bias))
         transition = fit_transition(p, rows.codes, prior_counts, rows.candidates, pool.transition)
-        pool = fit_fixed_noise_pool(rows, Pool(pool.weights, pool.bias, transition, prior_counts))
+        chances, transition = chances_without_own(p, transition, prior_counts, rows.codes, rows.candidates)
+        pool = fit_weights(rows, chances, Pool(pool.weights, pool.bias, transition, prior_counts))
     return pool
 
 

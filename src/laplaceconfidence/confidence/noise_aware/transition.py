@@ -273,10 +273,6 @@ def posterior_without_own(
 ) -> tuple[FloatArray, FloatArray]:
     """Posteriors of the true class, each under the noise matrix as it would be without that sample.
 
-    Otherwise a label that features contradict would itself be evidence that its class is often mistaken for
-    the one they suggest; with twenty labels per class that is much (decision 39). The rest of the classes is
-    read from the whole matrix.
-
     Parameters
     ----------
     probabilities : ndarray of shape (n, R)
@@ -297,6 +293,45 @@ def posterior_without_own(
     transition : ndarray of shape (C, C)
         The noise matrix of all samples.
     """
+    joint, transition = chances_without_own(probabilities, transition, prior_counts, codes, candidates)
+    joint *= probabilities
+    joint /= np.maximum(joint.sum(axis=1), NOISE_MODEL.tiny)[:, None]
+    return joint, transition
+
+
+def chances_without_own(
+    probabilities: FloatArray,
+    transition: FloatArray,
+    prior_counts: FloatArray,
+    codes: IntArray,
+    candidates: Candidates | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Probability of the given label under the noise matrix as it would be without that sample.
+
+    Otherwise a label that features contradict would itself be evidence that its class is often mistaken for
+    the one they suggest; with twenty labels per class that is much (decision 39). The rest of the classes is
+    read from the whole matrix.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n, R)
+        p(true class | x).
+    transition : ndarray of shape (C, C)
+        The noise matrix, fitted to some or all of these samples.
+    prior_counts : ndarray of shape (C, C)
+        Dirichlet counts of its prior.
+    codes : ndarray of shape (n,)
+        Given labels.
+    candidates : Candidates or None
+        The classes of the columns; ``None`` for all in order.
+
+    Returns
+    -------
+    chances : ndarray of shape (n, R)
+        p(given label | true class) for each of the candidates.
+    transition : ndarray of shape (C, C)
+        The noise matrix of all samples.
+    """
     own, _ = posterior(probabilities, transition, codes, candidates)
     counts = pair_counts(own, transition, codes, candidates) + prior_counts
     totals = counts.sum(axis=1)
@@ -312,9 +347,7 @@ def posterior_without_own(
     without -= own
     without /= np.maximum(totals_of_columns - own, NOISE_MODEL.tiny)
     np.maximum(without, NOISE_MODEL.tiny, out=without)
-    joint = probabilities * chances
-    joint /= np.maximum(joint.sum(axis=1), NOISE_MODEL.tiny)[:, None]
-    return joint, transition
+    return chances, transition
 
 
 def own_posterior(
