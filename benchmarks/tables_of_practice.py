@@ -50,11 +50,8 @@ def many_classes(result: dict[str, Any]) -> str:
         "made-up classes. The peer is cleanlab on `cross_val_predict(LogisticRegression())`. One thread. "
         "The aims were AUROC and average precision of the peer, 80% noise found within 0.05, a calibration "
         "error of 0.05, and three times the time of the peer, with 1,000 classes its time. "
-        f"{slowest(result['rows'])} Rows of 1,000 classes were measured before decision 40, on an AMD EPYC; "
-        "80% noise takes a sixth less time since. Not reached: the time on the 77 intents, and with 1,000 "
-        "classes at 80% noise, where the peer's regression ends early; and the calibration error of pair "
-        "noise with 1,000 classes, which is overestimated: with 14 right labels per class, classes that "
-        "features confuse look like classes that annotators confuse (decisions 39 and 40).\n\n"
+        f"{slowest(result['rows'])} Not reached: the time on the 77 intents, and with 1,000 classes at 80% "
+        "noise, where the peer's regression ends early.\n\n"
         + table(head, body)
         + "\n"
         + measured_on(result, "scikit-learn", "cleanlab")
