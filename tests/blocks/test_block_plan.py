@@ -42,6 +42,28 @@ def test_more_memory_gives_larger_blocks() -> None:
     assert plan(memory="1GB").rows_per_block < plan(memory="2GB").rows_per_block
 
 
+def test_classes_are_solved_for_apart_where_messages_take_longer_and_the_graph_fits() -> None:
+    cluster: dict[str, Any] = {"n_processes": 2, "seconds_per_step": 0.05}
+    found = plan(200_000, **cluster)
+    assert found.classes_apart
+    assert found.classes_at_once == 5
+    assert "5 classes at once on each worker" in found.statement
+    assert plan(200_000, n_classes=200, **cluster).classes_at_once == 25  # eight chunks, four for each
+    assert not plan(200_000, n_processes=2).classes_apart
+    assert not plan(200_000, "550MB", n_classes=200, **cluster).classes_apart
+    assert not plan(2_000_000, n_processes=100, seconds_per_step=0.05).classes_apart  # few classes for them
+
+
+@pytest.mark.parametrize("n", [1_000, 200_000, 5_000_000])
+@pytest.mark.parametrize("n_classes", [2, 10, 1_000])
+@pytest.mark.parametrize("n_processes", [1, 3, 50])
+def test_plans_for_clusters_stay_within_their_budget(n: int, n_classes: int, n_processes: int) -> None:
+    found = plan(n, "2GB", n_classes=n_classes, n_processes=n_processes, seconds_per_step=0.05)
+    assert found.peak <= found.memory
+    assert found.cache <= found.memory
+    assert 1 <= found.classes_at_once <= 32
+
+
 def test_the_smallest_budget_that_works_is_named_and_works() -> None:
     with pytest.raises(InvalidInputError, match="at least") as refused:
         plan(memory="310MB")

@@ -88,21 +88,38 @@ def test_workers_that_come_later_get_blocks(client: Any, monkeypatch: pytest.Mon
         assert len(set(executor.gather(executor.submit_each("some", _process_of, calls)))) == 2
 
 
+@pytest.mark.parametrize(("apart", "seconds"), [(False, 0.3), (True, 0.01)])
 def test_two_workers_of_which_one_is_killed_give_the_answer_of_this_process(
-    client: Any, data: Path, tmp_path: Path
+    client: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: bool, seconds: float
 ) -> None:
     expected = audit(data, memory="1GB", n_jobs=1, **SETTINGS)
-    killer = _KillsAWorker(client, "solve", 0.3)
+    client.wait_for_workers(2)
+    if not apart:
+        monkeypatch.setattr(cluster_module, "SECONDS_PER_STEP", 0.0)  # as if messages took no time
+    killer = _KillsAWorker(client, "solve", seconds)
     with observing(killer):
-        found = audit(data, client=client, work=tmp_path / "work", **SETTINGS)
+        found: Any = audit(data, client=client, work=tmp_path / "work", **SETTINGS)
     assert killer.timer is not None
+    assert found.plan.classes_apart == apart
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-6)
-    columns = ["id", "predicted_label", "is_label_issue"]
-    pd.testing.assert_frame_equal(found.table[columns], expected.table[columns])
+    columns = ["id", "predicted_label", "is_label_issue"]  # equal scores but for roundings can change places
+    pd.testing.assert_frame_equal(found.table[columns].sort_index(), expected.table[columns].sort_index())
 
 
-def test_four_workers(data: Path, tmp_path: Path) -> None:
+def test_a_shared_value_outlives_its_workers() -> None:
+    with connected("local:1", memory=10**9) as client:
+        client.wait_for_workers(1)
+        with ClusterExecutor(client) as executor:
+            shared = executor.share(np.arange(5))
+            assert executor.gather([executor.submit("sum", np.sum, shared)]) == [10]
+            (pid,) = client.run(os.getpid).values()
+            os.kill(pid, signal.SIGKILL)
+            assert executor.gather([executor.submit("sum", np.sum, shared)]) == [10]
+
+
+def test_four_workers(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = audit(data, memory="1GB", n_jobs=1, **SETTINGS)
+    monkeypatch.setattr(cluster_module, "SECONDS_PER_STEP", 0.0)  # each for its rows
     with connected("local:4", memory=10**9) as four:
         four.wait_for_workers(4)
         assert len(set(four.run(os.getpid).values())) == 4

@@ -126,6 +126,18 @@ def test_sizes_of_blocks_and_threads_do_not_matter(tmp_path: Path) -> None:
     np.testing.assert_allclose(by_row(other, "confidence"), first, atol=2e-5)
 
 
+@pytest.mark.parametrize("classes_at_once", [1, 3])
+def test_classes_that_are_solved_for_apart_give_the_same(tmp_path: Path, classes_at_once: int) -> None:
+    features, codes = blobs()
+    together = run(tmp_path / "a", features, codes)
+    apart = run(tmp_path / "b", features, codes, classes_apart=True, classes_at_once=classes_at_once)
+    for name in ("confidence", "predicted", "alternatives"):
+        np.testing.assert_allclose(by_row(apart, name), by_row(together, name), atol=2e-5)
+    assert apart.energy == pytest.approx(together.energy, rel=1e-5)
+    assert apart.n_iter == together.n_iter
+    assert not list(tmp_path.glob("b/work/classes-*"))
+
+
 def test_samples_without_similar_ones_and_copies(tmp_path: Path) -> None:
     features, codes = blobs()
     features[:40] = features[0]  # more copies than neighbors
@@ -151,12 +163,15 @@ class _Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize("after", [1, 5, 12, 17, 22])
+@pytest.mark.parametrize(
+    ("after", "apart"),
+    [(1, False), (5, False), (12, False), (17, False), (22, False), (20, True), (23, True)],
+)
 def test_a_killed_run_goes_on_and_gives_identical_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, apart: bool
 ) -> None:
     features, codes = blobs(n=400)
-    whole = by_row(run(tmp_path / "whole", features, codes), "confidence")
+    whole = by_row(run(tmp_path / "whole", features, codes, classes_apart=apart), "confidence")
     save, saved = WorkFolder.save, []
 
     def save_until_killed(self: WorkFolder, *arguments: Any, **named: Any) -> Any:
@@ -167,14 +182,14 @@ def test_a_killed_run_goes_on_and_gives_identical_results(
 
     monkeypatch.setattr(WorkFolder, "save", save_until_killed)
     with pytest.raises(_Killed):
-        run(tmp_path / "killed", features, codes)
+        run(tmp_path / "killed", features, codes, classes_apart=apart)
     finished, n_before = set(saved[: after - 1]), len(saved)
     after = -1
-    again = by_row(run(tmp_path / "killed", features, codes), "confidence")
+    again = by_row(run(tmp_path / "killed", features, codes, classes_apart=apart), "confidence")
     np.testing.assert_array_equal(again, whole)
     redone = finished & set(saved[n_before:])
     # Finished parts are not computed again, but for the chunk of classes that was being solved.
-    assert all(stage.startswith("confidence") for stage, _ in redone)
+    assert all(stage.startswith(("confidence", "classes")) for stage, _ in redone)
 
 
 def test_parts_of_other_settings_are_not_used(tmp_path: Path) -> None:

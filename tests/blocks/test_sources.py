@@ -24,7 +24,7 @@ def everything(source: FeatureSource, n_rows: int = 4) -> np.ndarray:
 def test_an_npy_file_is_read_in_pieces(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", X)
     source = open_features(tmp_path / "x.npy", rows_per_piece=10)
-    assert [piece.stop for piece in source.pieces] == [10, 20, 23]
+    assert [piece.stop for piece in source.pieces] == [8, 16, 23]  # of equal sizes
     np.testing.assert_array_equal(everything(source), X)
 
 

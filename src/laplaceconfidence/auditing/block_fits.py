@@ -200,6 +200,7 @@ class LaplaceFit:
             n_threads=executor.threads_per_worker,
             n_processes=executor.n_workers // executor.threads_per_worker,
             exact=is_exact,
+            seconds_per_step=executor.seconds_per_step,
         )
         settings = BlockSettings(
             n_neighbors=k,
@@ -212,6 +213,7 @@ class LaplaceFit:
             random_state=seed,
             rows_per_block=plan.rows_per_block,
             classes_at_once=plan.classes_at_once,
+            classes_apart=plan.classes_apart,
         )
         return cls(plan, asdict(settings))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 SHARE_OF_WORKER = 0.6  # of its memory limit; Dask begins to move data to disk at 0.6, to pause at 0.8
 SECONDS_TO_CONNECT = 10
+SECONDS_PER_STEP = 0.05  # of the solver, with few workers: messages that one iteration waits for, measured
 N_AHEAD = 2  # iterations of the solver that are submitted before one is known to be finished
 SECONDS_BETWEEN_LOOKS = 10  # at the workers, which come and go on clusters that scale by themselves
 RETRIES = 3  # of a task whose worker died; Dask's own default
@@ -50,6 +52,7 @@ class ClusterExecutor:
             raise must_be("client", rule, type(client).__name__, "Client('tcp://host:8786') makes one.")
         self._client = client
         self.n_ahead = N_AHEAD
+        self.seconds_per_step = SECONDS_PER_STEP
         self._name = secrets.token_hex(4)
         self._number = 0
         workers = _workers(client)
@@ -79,8 +82,10 @@ class ClusterExecutor:
         self._client.run(limit_cache, cache)
 
     def share(self, value: Any) -> Any:
-        """Send a value to every worker."""
-        return self._client.scatter(value, broadcast=True)
+        """Make a value the result of a task: unlike scattered data, it is made again if its workers die."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            return self.submit("share", _itself, value)
 
     def submit(self, name: str, task: Task, *arguments: Any) -> Future:
         """Run a task on a worker; the dashboard shows it under the name of its stage."""
@@ -207,6 +212,10 @@ def _run(task: Task, *arguments: Any) -> Any:
         _before_run.extend([threadpool_limits(limits=1).restore_original_limits, keep_freed_memory()])
     faiss.omp_set_num_threads(1)  # counts for the calling thread only
     return task(*arguments)
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _release() -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from laplaceconfidence.arrays import FloatArray, IntArray, row_blocks
-from laplaceconfidence.blocks.block_solve import SOLVE, BlockSystem, solve_chunk
+from laplaceconfidence.blocks.block_solve import SOLVE, BlockSystem, ChunkSolution, solve_chunk
 from laplaceconfidence.blocks.effort import choose_search
-from laplaceconfidence.blocks.executor import Executor
+from laplaceconfidence.blocks.executor import Executor, SerialExecutor, wait_for
 from laplaceconfidence.blocks.graph_blocks import GRAPH, NormalizedGraph, build_graph
 from laplaceconfidence.blocks.lists import SHARDS, Shards, sort_into_shards, train_lists
 from laplaceconfidence.blocks.preparation import prepare
@@ -29,6 +30,8 @@ from laplaceconfidence.wording import counted, duration
 
 READ_OUT = "confidence"
 SOLVED = "solved"  # what the solver reports, one part per chunk of classes
+GIVEN = "given"  # codes of the given labels by position, where tasks read them
+READ_APART = "classes"  # what was read of one chunk of classes alone; one stage per chunk
 SOLUTION = "solution"  # the solution itself, where it is kept; one stage per chunk of classes
 
 
@@ -48,6 +51,8 @@ class BlockSettings:
         Samples per block.
     classes_at_once : int
         Classes that are solved for together.
+    classes_apart : bool
+        Whether every worker solves for classes of its own on the whole graph, in place of rows of its own.
     """
 
     n_neighbors: int = 50
@@ -60,6 +65,7 @@ class BlockSettings:
     random_state: int = 0
     rows_per_block: int
     classes_at_once: int
+    classes_apart: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -321,8 +327,7 @@ def load_read_out(work: WorkFolder, chunk: int, block: int) -> ReadOut:
     -------
     ReadOut
     """
-    stage_name = f"{READ_OUT}-{chunk}"
-    return ReadOut(*(np.asarray(work.load(stage_name, block, name)) for name in ReadOut._fields))
+    return _load_part(work, f"{READ_OUT}-{chunk}", block)
 
 
 def _solve_all(
@@ -334,33 +339,98 @@ def _solve_all(
     keep_solution: bool,
 ) -> list[Facts]:
     """Solve chunk by chunk; a chunk that an earlier run finished is not solved again."""
-    work, n_blocks = system.graph.work, system.graph.n_blocks
-    chunks = list(row_blocks(n_classes, settings.classes_at_once))
+    work, chunks = system.graph.work, list(row_blocks(n_classes, settings.classes_at_once))
     with stage(SOLVE, total=n_classes) as advance:
-        for number, columns in enumerate(chunks):
-            if not work.is_done(SOLVED, number):
-                found = solve_chunk(
-                    system,
-                    codes,
-                    columns,
-                    tol=settings.tol,
-                    max_iter=settings.max_iter,
-                    start=None if start is None else start(system, number, columns),
-                )
-                chunk = [(number, columns.start, keep_solution)] * n_blocks
-                system.executor.gather(system.each(_read_chunk, chunk, found.values, codes))
-                report = {
-                    "residual": float(found.residuals.max()),
-                    "n_iter": int(found.n_iterations.max()),
-                    "converged": bool(found.converged.all()),
-                    "energy_given": found.energy[0],
-                    "energy_solution": found.energy[1],
-                }
-                work.save(SOLVED, number, {}, report)
-                del found
-            work.remove(f"{READ_OUT}-{number - 1}")
-            advance(columns.stop - columns.start)
+        if settings.classes_apart and start is None:
+            _solve_apart(system, codes, chunks, settings, keep_solution, advance)
+        else:
+            _solve_in_turn(system, codes, chunks, settings, start, keep_solution, advance)
     return [work.facts(SOLVED, number) for number in range(len(chunks))]
+
+
+def _solve_in_turn(
+    system: BlockSystem,
+    codes: list[IntArray],
+    chunks: list[slice],
+    settings: BlockSettings,
+    start: Start | None,
+    keep_solution: bool,
+    advance: Callable[[int], None],
+) -> None:
+    """All workers solve for the same chunk of classes, each for its rows."""
+    work, n_blocks = system.graph.work, system.graph.n_blocks
+    for number, columns in enumerate(chunks):
+        if not work.is_done(SOLVED, number):
+            found = solve_chunk(
+                system,
+                codes,
+                columns,
+                tol=settings.tol,
+                max_iter=settings.max_iter,
+                start=None if start is None else start(system, number, columns),
+            )
+            chunk = [(number, columns.start, keep_solution)] * n_blocks
+            system.executor.gather(system.each(_read_chunk, chunk, found.values, codes))
+            work.save(SOLVED, number, {}, _report(found))
+            del found
+        work.remove(f"{READ_OUT}-{number - 1}")
+        advance(columns.stop - columns.start)
+
+
+def _solve_apart(
+    system: BlockSystem,
+    codes: list[IntArray],
+    chunks: list[slice],
+    settings: BlockSettings,
+    keep_solution: bool,
+    advance: Callable[[int], None],
+) -> None:
+    """Every worker solves for a chunk of classes of its own; what they read is joined in the end."""
+    executor, work, n_blocks = system.executor, system.graph.work, system.graph.n_blocks
+    alone = replace(system, executor=SerialExecutor())
+    if not work.is_done(GIVEN, 0):
+        work.save(GIVEN, 0, {"codes": np.concatenate(codes)}, {})
+    sizes = {}
+    for number, columns in enumerate(chunks):
+        if work.is_done(SOLVED, number):
+            advance(columns.stop - columns.start)
+        else:
+            arguments = alone, (number, columns), settings, keep_solution
+            sizes[executor.submit(SOLVE, _solve_alone, *arguments)] = columns.stop - columns.start
+    wait_for(executor, sizes, advance)
+    if not all(work.is_done(f"{READ_OUT}-{len(chunks) - 1}", block) for block in range(n_blocks)):
+        executor.gather(system.each(_join_chunks, [len(chunks)] * n_blocks))
+    for number in range(len(chunks)):
+        work.remove(f"{READ_APART}-{number}")
+    work.remove(GIVEN)
+
+
+def _solve_alone(
+    system: BlockSystem,
+    chunk: tuple[int, slice],
+    settings: BlockSettings,
+    keep_solution: bool,
+) -> None:
+    """Solve for a chunk of classes in one task, and read the solution."""
+    work, starts, (number, columns) = system.graph.work, system.graph.starts, chunk
+    by_block = np.split(np.asarray(work.load(GIVEN, 0, "codes")), starts[1:-1])
+    found = solve_chunk(system, by_block, columns, tol=settings.tol, max_iter=settings.max_iter)
+    for block, (solution, given) in enumerate(zip(found.values, by_block, strict=True)):
+        read = ReadOut.empty(len(given)).with_classes(solution, columns.start, given)
+        work.save(f"{READ_APART}-{number}", block, read._asdict(), {})
+        if keep_solution:
+            work.save(f"{SOLUTION}-{number}", block, {"values": solution}, {})
+    work.save(SOLVED, number, {}, _report(found))
+
+
+def _report(found: ChunkSolution) -> Facts:
+    return {
+        "residual": float(found.residuals.max()),
+        "n_iter": int(found.n_iterations.max()),
+        "converged": bool(found.converged.all()),
+        "energy_given": found.energy[0],
+        "energy_solution": found.energy[1],
+    }
 
 
 def _read_chunk(
@@ -370,9 +440,21 @@ def _read_chunk(
     solution: FloatArray,
     codes: IntArray,
 ) -> None:
+    """Add a chunk of classes to what was read of a block."""
     work, (number, first, keep_solution) = graph.work, chunk
     before = load_read_out(work, number - 1, block) if number else ReadOut.empty(len(codes))
     after = before.with_classes(solution, first, codes)
     work.save(f"{READ_OUT}-{number}", block, after._asdict(), {})
     if keep_solution:
         work.save(f"{SOLUTION}-{number}", block, {"values": solution}, {})
+
+
+def _join_chunks(graph: NormalizedGraph, block: int, n_chunks: int) -> None:
+    """Join what was read of a block chunk by chunk."""
+    chunks = (_load_part(graph.work, f"{READ_APART}-{number}", block) for number in range(n_chunks))
+    joined = reduce(ReadOut.joined, chunks)
+    graph.work.save(f"{READ_OUT}-{n_chunks - 1}", block, joined._asdict(), {})
+
+
+def _load_part(work: WorkFolder, stage_name: str, block: int) -> ReadOut:
+    return ReadOut(*(np.asarray(work.load(stage_name, block, name)) for name in ReadOut._fields))

@@ -6,7 +6,7 @@ where they were computed and can be arguments of other tasks; ``gather`` brings 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from types import TracebackType
@@ -33,12 +33,15 @@ class Executor(Protocol):
         Bytes that a process may use, where they are limited.
     n_ahead : int
         Steps that an iterative computation submits before it looks at a result, where looking takes time.
+    seconds_per_step : float
+        How long a step waits for messages.
     """
 
     n_workers: int
     threads_per_worker: int
     memory_per_worker: int | None
     n_ahead: int
+    seconds_per_step: float
 
     def prepare(self, cache: int) -> None:
         """Set how many bytes of blocks every process keeps between tasks.
@@ -50,7 +53,7 @@ class Executor(Protocol):
         """
 
     def share(self, value: Any) -> Any:
-        """Send a value that many tasks use to every process, once.
+        """Send a value that many tasks use to the processes that need it, once.
 
         Parameters
         ----------
@@ -141,6 +144,7 @@ class LocalExecutor:
         self.n_workers = self.threads_per_worker = thread_count(n_jobs)
         self.memory_per_worker: int | None = None
         self.n_ahead = 0
+        self.seconds_per_step = 0.0
         self._pool = ThreadPoolExecutor(self.n_workers, initializer=_one_faiss_thread)
         self._limits = ExitStack()
 
@@ -181,6 +185,42 @@ class LocalExecutor:
         return as_completed(results)
 
 
+class SerialExecutor:
+    """Runs tasks at once, in the thread that submits them; ``Executor`` describes the methods.
+
+    A task can use one to do in one go what otherwise is spread over many tasks.
+    """
+
+    n_workers = threads_per_worker = 1
+    memory_per_worker: int | None = None
+    n_ahead = 0
+    seconds_per_step = 0.0
+
+    def prepare(self, cache: int) -> None:
+        """Set the size of the cache, as ``Executor`` says."""
+        limit_cache(cache)
+
+    def share(self, value: Any) -> Any:
+        """Return the value itself."""
+        return value
+
+    def submit(self, name: str, task: Task, *arguments: Any) -> Any:
+        """Run a task; its result stands for itself."""
+        return task(*arguments)
+
+    def submit_each(self, name: str, task: Task, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Run a task once per block."""
+        return [task(*arguments) for arguments in calls]
+
+    def gather(self, results: Sequence[Any]) -> list[Any]:
+        """Return the results, which are here already."""
+        return list(results)
+
+    def completed(self, results: Sequence[Any]) -> Any:
+        """Iterate over the results."""
+        return iter(results)
+
+
 def run_parts(
     executor: Executor, work: WorkFolder, name: str, task: Task, parts: Sequence[tuple[Any, ...]]
 ) -> list[Facts]:
@@ -209,16 +249,32 @@ def run_parts(
     with stage(name, total=len(parts)) as advance:
         if len(missing) < len(parts):
             advance(len(parts) - len(missing))
-        results = [executor.submit(name, task, work, part, *parts[part]) for part in missing]
-        try:
-            for finished in executor.completed(results):
-                executor.gather([finished])  # raises at once where a part failed
-                advance(1)
-        except BaseException:
-            for result in results:
-                result.cancel()
-            raise
+        wait_for(
+            executor, {executor.submit(name, task, work, part, *parts[part]): 1 for part in missing}, advance
+        )
     return [work.facts(name, part) for part in range(len(parts))]
+
+
+def wait_for(executor: Executor, amounts: Mapping[Any, int], advance: Callable[[int], None]) -> None:
+    """Wait for tasks with progress; where one fails, the others are canceled.
+
+    Parameters
+    ----------
+    executor : Executor
+        Where the tasks run.
+    amounts : mapping of object to int
+        What ``submit`` returned, and how much of the work each of them is.
+    advance : callable
+        Called with the amount of every task that is finished.
+    """
+    try:
+        for finished in executor.completed(list(amounts)):
+            executor.gather([finished])  # raises at once where a task failed
+            advance(amounts[finished])
+    except BaseException:
+        for result in amounts:
+            result.cancel()
+        raise
 
 
 def _run(task: Task, arguments: tuple[Any, ...]) -> Any:

@@ -7,7 +7,10 @@ process needs at most about
 
 bytes: ``per_row`` is what the largest stage keeps per row of a block, 24 n c are six vectors of the solver,
 and 40 n are labels, scores and ranks. On a cluster the vectors are spread over the workers; those of the
-blocks that a worker needs are copied to it, in the worst case all of them (4 n c).
+blocks that a worker needs are copied to it, in the worst case all of them (4 n c). Where solving for classes
+apart takes less time there, and the whole graph fits into every worker, a worker needs instead
+
+    base + T * max(rows * per_row, 44 * n * c) + 16 * n * k + 40 * n
 """
 
 from __future__ import annotations
@@ -20,7 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from laplaceconfidence.blocks.lists import WIDE
-from laplaceconfidence.blocks.times import finishing_seconds, preparing_seconds, search_range
+from laplaceconfidence.blocks.times import (
+    finishing_seconds,
+    preparing_seconds,
+    search_range,
+    solution_seconds,
+)
 from laplaceconfidence.confidence.noise_aware.settings import SETTINGS
 from laplaceconfidence.exceptions import InvalidInputError
 from laplaceconfidence.memory import available_memory
@@ -33,6 +41,8 @@ CLASSES_AT_ONCE = 32
 MOST_ROWS, FEWEST_ROWS = 262_144, 1_024
 MOST_BLOCKS = 2_000  # every block reads from every other one, so more would take long to organize
 CACHED_BLOCKS = 2
+_VECTORS_APART = 44  # bytes per sample and class of a task that solves alone
+_READ_OUT = 64  # bytes per sample of what is read of a chunk of classes
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
@@ -69,6 +79,8 @@ class BlockPlan:
         Expected time; of a search whose time depends on the data, for data with structure.
     most_seconds : float or None, default=None
         The same for classes that have no structure inside; ``None`` where the data does not matter.
+    classes_apart : bool, default=False
+        Whether every worker solves for classes of its own on the whole graph, in place of rows of its own.
     """
 
     memory: int
@@ -80,6 +92,7 @@ class BlockPlan:
     disk: int
     seconds: float
     most_seconds: float | None = None
+    classes_apart: bool = False
 
     @property
     def statement(self) -> str:
@@ -88,10 +101,12 @@ class BlockPlan:
             duration(max(1.0, seconds)) for seconds in (self.seconds, self.most_seconds or self.seconds)
         )
         time = least if least == most else f"{least} to {most}, by the structure of the features"
+        classes = f"{counted(self.classes_at_once, 'class', 'classes')} at once"
+        classes += " on each worker" if self.classes_apart else ""
         return (
             f"Plan: {counted(self.n_blocks, 'block')} of about {self.rows_per_block:,} rows, "
-            f"{counted(self.classes_at_once, 'class', 'classes')} at once; up to {_size(self.peak)} of "
-            f"memory (allowed: {_size(self.memory)}), {_size(self.disk)} of disk, about {time}."
+            f"{classes}; up to {_size(self.peak)} of memory (allowed: {_size(self.memory)}), "
+            f"{_size(self.disk)} of disk, about {time}."
         )
 
 
@@ -143,6 +158,7 @@ def make_plan(
     n_threads: int = 1,
     n_processes: int = 1,
     exact: bool = False,
+    seconds_per_step: float = 0.0,
 ) -> BlockPlan:
     """Choose the sizes of blocks.
 
@@ -166,6 +182,8 @@ def make_plan(
         Number of processes.
     exact : bool, default=False
         Whether every query is compared with every sample.
+    seconds_per_step : float, default=0.0
+        How long an iteration of the solver waits for messages if every worker solves for its rows.
 
     Returns
     -------
@@ -208,12 +226,28 @@ def make_plan(
     spare = max(0, memory - used) // 2  # for more blocks that are kept, as far as there are more
     cache = CACHED_BLOCKS * rows * in_cache + spare
     used += min(spare, max(0, n - CACHED_BLOCKS * rows) * in_cache)
+    n_workers = n_threads * n_processes
+    n_turns_apart = math.ceil(n_classes / (CLASSES_AT_ONCE * n_workers))
+    apart = math.ceil(n_classes / (n_turns_apart * n_workers))
+    # At most 2 k entries per row; without a block in the cache, every product would load it again.
+    cache_apart = n * max(in_cache, 16 * n_neighbors + 8 * min(n_blocks, 2 * n_neighbors) + 16)
+    used_apart = (
+        BASE_BYTES + cache_apart + 40 * n + n_threads * max(rows * per_row, _VECTORS_APART * n * apart)
+    )
+    n_turns = math.ceil(n_classes / classes)
+    seconds_in_turn = solution_seconds(n, n_neighbors, classes, n_turns, n_workers, seconds_per_step)
+    seconds_apart = solution_seconds(n, n_neighbors, apart, n_turns_apart)
+    classes_apart = used_apart <= memory and seconds_apart < seconds_in_turn
+    if classes_apart:
+        classes, cache, used = apart, cache_apart, used_apart
     fixed = preparing_seconds(n, n_read, n_features) + finishing_seconds(n, n_neighbors, n_classes)
     searching = search_range(n, n_features, n_neighbors, exact=exact)
     least, most = ((fixed + seconds) / (n_threads * n_processes) for seconds in searching)
     disk = n * (
         8 * n_features + (4 * WIDE if n_features > WIDE else 0) + 12 * n_neighbors + 36 * n_neighbors + 300
     )
+    if classes_apart:
+        disk += _READ_OUT * n * math.ceil(n_classes / classes)
     return BlockPlan(
         memory=memory,
         rows_per_block=rows,
@@ -224,6 +258,7 @@ def make_plan(
         disk=int(disk),
         seconds=least,
         most_seconds=None if exact else most,
+        classes_apart=classes_apart,
     )
 
 

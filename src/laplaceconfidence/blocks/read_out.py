@@ -79,15 +79,33 @@ class ReadOut(NamedTuple):
         ReadOut
         """
         values = np.maximum(solution, 0).astype(np.float32, copy=False)
-        largest = np.maximum(self.largest, values.max(axis=1))
-        total = self.total * np.exp(self.largest.astype(np.float64) - largest)
-        total += np.exp(values - largest[:, None]).sum(axis=1, dtype=np.float64)
+        largest = values.max(axis=1)
+        total = np.exp(values - largest[:, None]).sum(axis=1, dtype=np.float64)
         inside = np.flatnonzero((given >= first) & (given < first + values.shape[1]))
-        own = self.own.copy()
+        own = np.full(len(values), np.nan, dtype=np.float32)
         own[inside] = values[inside, given[inside] - first]
         codes = np.broadcast_to(np.arange(first, first + values.shape[1], dtype=np.int32), values.shape)
-        codes = np.concatenate([self.codes, codes], axis=1)
-        values = np.concatenate([self.values, values], axis=1)
+        return self.joined(ReadOut(largest, total, own, codes, values))
+
+    def joined(self, other: ReadOut) -> ReadOut:
+        """Join it with what was read of other classes.
+
+        Parameters
+        ----------
+        other : ReadOut
+            The same samples, classes that come later.
+
+        Returns
+        -------
+        ReadOut
+        """
+        largest = np.maximum(self.largest, other.largest)
+        total = np.zeros(len(largest))
+        for one in (self, other):
+            total += one.total * np.exp(one.largest.astype(np.float64) - largest)
+        own = np.where(np.isnan(other.own), self.own, other.own)
+        codes = np.concatenate([self.codes, other.codes], axis=1)
+        values = np.concatenate([self.values, other.values], axis=1)
         order = np.argsort(-values, axis=1, kind="stable")[:, :_KEPT]
         kept = np.take_along_axis(codes, order, axis=1), np.take_along_axis(values, order, axis=1)
         return ReadOut(largest, total, own, *kept)

@@ -6,6 +6,7 @@ fsspec understands, such as ``s3://bucket/part-*.parquet``.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -163,9 +164,9 @@ def open_features(
         if path.lower().endswith(NPY):
             shape, _, _ = _npy_header(path)
             n, own_width = shape[0], shape[1]
-            pieces += [
-                Piece(path, start + r.start, start + r.stop, r.start) for r in row_blocks(n, rows_per_piece)
-            ]
+            # Equal pieces: two workers would wait for a last one that is nearly empty, or nearly as large.
+            n_rows = math.ceil(n / math.ceil(n / rows_per_piece)) if n else rows_per_piece
+            pieces += [Piece(path, start + r.start, start + r.stop, r.start) for r in row_blocks(n, n_rows)]
         else:
             groups, own_width = _row_groups(path, columns)
             for number, n_rows in enumerate(groups):

@@ -13,6 +13,8 @@ from laplaceconfidence.graph.inverted_file import EXACT_NANOSECONDS
 _PREPARING, _PER_FEATURE = 1e-5, 4e-8  # per sample; per feature that is read or searched
 _MERGING = 8e-6  # per query, beyond what the cost model of the search counts
 _FINISHING, _PER_NEIGHBOR, _PER_EDGE = 5e-6, 6e-7, 2.5e-8  # per sample; per neighbor; and per class of it
+_SOLVING, _SOLVING_PER_CLASS = 1.4e-7, 1.2e-8  # per edge and chunk of classes; and per class of it
+_STEPS = 30  # iterations of the solver that are expected
 _GROWTH = 0.25, 0.45  # of the time per query with the number of samples, from 50,000 on
 
 
@@ -116,3 +118,31 @@ def finishing_seconds(n: int, k: int, n_classes: int) -> float:
     float
     """
     return n * (_FINISHING + _PER_NEIGHBOR * k + _PER_EDGE * k * n_classes)
+
+
+def solution_seconds(
+    n: int, k: int, classes_at_once: int, n_chunks: int, n_workers: int = 1, seconds_per_step: float = 0.0
+) -> float:
+    """Estimate the time of the solution alone.
+
+    Parameters
+    ----------
+    n : int
+        Number of samples.
+    k : int
+        Neighbors per sample.
+    classes_at_once : int
+        Classes of a chunk.
+    n_chunks : int
+        Chunks that are solved for one after another.
+    n_workers : int, default=1
+        Workers that share the samples of a chunk.
+    seconds_per_step : float, default=0.0
+        How long each iteration waits for messages.
+
+    Returns
+    -------
+    float
+    """
+    computing = n * k * (_SOLVING + _SOLVING_PER_CLASS * classes_at_once)
+    return n_chunks * (computing / n_workers + _STEPS * seconds_per_step)
