@@ -184,7 +184,7 @@ def section(bench: Bench, text: dict[str, Any]) -> str:
         parts += [
             " ".join(verdicts(bench, metric)) for metric in metrics if text.get("compares_methods", True)
         ]
-    parts += [paragraph.strip() for paragraph in text.get("remarks", [])]
+    parts += [" ".join(paragraph.split()) for paragraph in text.get("remarks", [])]
     return "\n\n".join(part for part in parts if part)
 
 
