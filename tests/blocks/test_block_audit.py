@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from laplaceconfidence import NoisyDataset, audit
 from laplaceconfidence.auditing.block_audit import BlockAuditResult
 from laplaceconfidence.blocks.work_folder import WorkFolder
+from laplaceconfidence.cli.app import app
 from laplaceconfidence.exceptions import InvalidInputError, RunFolderError
 from laplaceconfidence.records import read_audit
 from laplaceconfidence.records.sample_arrays import SampleArrays
@@ -72,6 +74,40 @@ def test_the_table_is_that_of_an_audit_in_memory(parquet: Path, monkeypatch: pyt
     assert found.first_rows.tolist() == expected.first_rows.tolist()
     assert found.suspects(5).index.tolist() == expected.first_rows[:5].tolist()
     assert "flagged" in repr(found)
+
+
+def test_true_labels_are_compared_with_only(tmp_path: Path) -> None:
+    data = frame()
+    truth = data["label"].copy()
+    truth[truth == "bee"] = "wasp"  # no label is given as such
+    truth[20:30] = None
+    truth[30:40] = "ape"
+    data.assign(truth=truth).to_parquet(tmp_path / "x.parquet", row_group_size=80)
+    settings: dict[str, Any] = {"label": "label", "features": "emb", "memory": "1GB", **SETTINGS}
+    found: Any = audit(tmp_path / "x.parquet", true_label="truth", **settings)
+    expected = np.where(truth.isna() | data["label"].isna(), -1, truth != data["label"])
+    np.testing.assert_array_equal(found.data.is_wrong, expected)
+    assert found.data.class_names == tuple(NAMES)
+    compare(found.table, audit(tmp_path / "x.parquet", **settings).table)
+    dataset = NoisyDataset.from_arrays(
+        data["label"].to_list(), np.stack(data["emb"]), true_labels=truth.to_list()
+    )
+    in_arrays: Any = audit(dataset, memory="1GB", **SETTINGS)
+    np.testing.assert_array_equal(in_arrays.data.is_wrong, expected)
+
+
+@pytest.mark.parametrize("limits", [[], ["--memory", "1GB"]])
+def test_the_command_says_how_many_flags_are_right(tmp_path: Path, limits: list[str]) -> None:
+    data = frame()
+    data.assign(truth=data["label"].shift(fill_value="ape")).to_parquet(tmp_path / "x.parquet")
+    common = ["--label", "label", "--features", "emb", "--true-label", "truth", "--estimator", "laplace"]
+    source, out = str(tmp_path / "x.parquet"), str(tmp_path / "run")
+    done = CliRunner().invoke(app, ["audit", source, *common, *limits, "--out", out])
+    assert done.exit_code == 0, done.output
+    n_wrong = int(
+        (data["label"] != data["label"].shift(fill_value="ape"))[[*range(11), *range(13, 300)]].sum()
+    )
+    assert f"According to the true labels, {n_wrong} are wrong" in done.output
 
 
 def test_features_and_labels_in_npy_files(tmp_path: Path) -> None:

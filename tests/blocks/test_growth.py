@@ -230,6 +230,8 @@ def test_what_does_not_fit_to_the_run_is_refused(tmp_path: Path) -> None:
         audit(source, since=run, n_neighbors=5)
     with pytest.raises(InvalidInputError, match="'memory' parameter must be left out"):
         audit(source, since=run, memory="1GB")
+    with pytest.raises(InvalidInputError, match="'true_label' parameter must be left out"):
+        audit(source, since=run, true_label="label")
     plain = audit(written(whole, tmp_path / "all.parquet"), memory="1GB", **SETTINGS).save(tmp_path / "plain")
     with pytest.raises(RunFolderError, match=r"keeps no index .*--keep-index"):
         audit(source, since=plain)

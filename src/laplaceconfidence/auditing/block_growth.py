@@ -66,6 +66,9 @@ def audit_since(
     BlockAuditResult
         It covers the samples of the run and the new ones, and keeps its index.
     """
+    if options.true_label is not None:
+        rule_text = "left out where an audit goes on from a run, whose samples are in other files"
+        raise must_be("true_label", rule_text, options.true_label)
     run = Path(since).absolute()
     index = open_index(run)
     place = work or Path(tempfile.mkdtemp(prefix=f".{run.name}-", dir=run.parent))

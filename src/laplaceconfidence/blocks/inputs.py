@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,8 +27,10 @@ from laplaceconfidence.data.arrow_table import ArrowTable
 from laplaceconfidence.data.dataset import NoisyDataset, SourceKind
 from laplaceconfidence.data.feature_columns import advice_to_name, recognized_columns, requested_columns
 from laplaceconfidence.data.label_files import given_labels
+from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.read_options import Names, ReadOptions
 from laplaceconfidence.data.tables import TABLE_OPTIONS
+from laplaceconfidence.exceptions import LaplaceConfidenceWarning
 from laplaceconfidence.files import replacing, write_json
 from laplaceconfidence.validation import check_same_length, must_be
 
@@ -55,6 +58,9 @@ class BlockData:
         Columns of Parquet files that hold the "id", "text" or "path" of samples.
     described : mapping of str to object
         Source and options, for the record of a run.
+    is_wrong : ndarray of int8, shape (n,), or None
+        Where true labels are known, for comparisons only: 1 if the given label is another one, 0 if not,
+        MISSING where one of the two is missing.
     """
 
     features: FeatureSource
@@ -63,6 +69,7 @@ class BlockData:
     class_values: NDArray[Any]
     columns: Mapping[str, str] = field(default_factory=dict)
     described: Mapping[str, Any] = field(default_factory=dict)
+    is_wrong: NDArray[np.int8] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -175,7 +182,8 @@ def _of_parquet(files: list[str], options: ReadOptions) -> BlockData:
     label = names.require("label", options.label)
     kind, shown = names.find_source(options)
     id_column = names.find("id", options.id)
-    taken = {label, names.find("true_label", options.true_label), shown, id_column}
+    true_label = names.find("true_label", options.true_label)
+    taken = {label, true_label, shown, id_column}
     free = {name: table.type_name(name) for name in table.column_names if name not in taken}
     if names.is_not_a_name(options.features):
         raise must_be("features", "columns of the Parquet files that are read in blocks", options.features)
@@ -200,6 +208,7 @@ def _of_parquet(files: list[str], options: ReadOptions) -> BlockData:
         class_names=table.class_names(label),
         missing_label=options.missing_label,
         columns={role: name for role, name in roles.items() if name is not None},
+        truth=None if true_label is None else _column_codes(files, true_label),
     )
 
 
@@ -244,12 +253,33 @@ def _coded(
     missing_label: object,
     class_names: list[str] | None = None,
     columns: Mapping[str, str] | None = None,
+    truth: tuple[IntArray, list[Any]] | None = None,
 ) -> BlockData:
     check_same_length("features", features.n_rows, "labels", len(codes))
     # The distinct cells are read as the labels of a small data set are: one way of reading labels.
-    small = NoisyDataset.from_arrays(distinct, class_names=class_names, missing_label=missing_label)
+    reading: Any = {"class_names": class_names, "missing_label": missing_label}
+    small = NoisyDataset.from_arrays(distinct, **reading)
     labels = small.labels.astype(np.int32)[codes]
-    return BlockData(features, labels, small.class_names, small.class_values, columns or {})
+    is_wrong = None
+    if truth is not None:
+        true_codes, true_distinct = truth
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LaplaceConfidenceWarning)  # the given labels were warned about
+            both = NoisyDataset.from_arrays(
+                distinct + [distinct[0]] * len(true_distinct),
+                true_labels=[true_distinct[0]] * len(distinct) + true_distinct,
+                **reading,
+            )
+        assert both.true_labels is not None
+        is_wrong = _comparison(both.labels[codes], both.true_labels[len(distinct) :][true_codes])
+    return BlockData(
+        features, labels, small.class_names, small.class_values, columns or {}, is_wrong=is_wrong
+    )
+
+
+def _comparison(given: IntArray, truth: IntArray) -> NDArray[np.int8]:
+    is_known = (given != MISSING) & (truth != MISSING)
+    return np.where(is_known, given != truth, MISSING).astype(np.int8)
 
 
 def _of_dataset(dataset: NoisyDataset, folder: Path) -> BlockData:
@@ -258,7 +288,14 @@ def _of_dataset(dataset: NoisyDataset, folder: Path) -> BlockData:
     if len(dataset.views or ()) > 1:
         raise must_be("dataset", "one with a single view where an audit runs in blocks", repr(dataset))
     features = _spilled(dataset.comparable(dataset.features), folder)
-    return BlockData(features, dataset.labels.astype(np.int32), dataset.class_names, dataset.class_values)
+    truth = dataset.true_labels
+    return BlockData(
+        features,
+        dataset.labels.astype(np.int32),
+        dataset.class_names,
+        dataset.class_values,
+        is_wrong=None if truth is None else _comparison(dataset.labels, truth),
+    )
 
 
 def _spilled(features: Any, folder: Path) -> FeatureSource:

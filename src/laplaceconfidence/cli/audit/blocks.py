@@ -15,8 +15,10 @@ from laplaceconfidence.auditing.block_growth import audit_since, refuse_settings
 from laplaceconfidence.auditing.table import FlagRule
 from laplaceconfidence.blocks.plan import parse_memory
 from laplaceconfidence.cli.audit.gate import Gate
+from laplaceconfidence.cli.audit.summary import against_truth
 from laplaceconfidence.cli.console import notices, output, plain_table, shown
 from laplaceconfidence.cli.progress import showing_progress
+from laplaceconfidence.data.labels import MISSING
 from laplaceconfidence.data.read_options import ReadOptions
 from laplaceconfidence.data.source_paths import with_full_paths
 from laplaceconfidence.records import AuditRun
@@ -138,6 +140,10 @@ def _show_summary(result: BlockAuditResult, run: AuditRun, n_suspects: int) -> N
     if result.diagnostics.search == "ivf" and result.diagnostics.recall is not None:
         background += f"; the approximate search found {result.diagnostics.recall:.1%} of the neighbors"
     console.print(Text(f"{background}.", style="dim"))
+    if (is_wrong := result.data.is_wrong) is not None:
+        is_known = is_wrong != MISSING
+        wrong, flagged, scores = is_wrong[is_known] == 1, result.flagged[is_known], result.scores[is_known]
+        console.print(against_truth(wrong, flagged, scores))
     if n_suspects and len(result.first_rows):
         names = dict(zip(result.data.class_values.tolist(), result.data.class_names, strict=True))
         table = plain_table("To look at first", "row:", "id", "given", "suggested", "probability:", "score:")

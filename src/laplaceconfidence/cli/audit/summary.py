@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from laplaceconfidence.arrays import BoolArray, FloatArray
 from laplaceconfidence.auditing.diagnostics import fit_diagnostics
 from laplaceconfidence.auditing.result import AuditResult
 from laplaceconfidence.auditing.statement import EVIDENCE_ALONE, VERIFIED_LABELS, AuditStatement
@@ -71,8 +72,11 @@ def show_summary(
             console.print(line, markup=False, highlight=False)
     if verified is not None:
         console.print(verified, markup=False)
-    if (comparison := _against_truth(result)) is not None:
-        console.print(comparison)
+    truth, given = result.dataset.true_labels, result.dataset.labels
+    if truth is not None:
+        by_row, is_known = result.table.sort_index(), (truth != MISSING) & (given != MISSING)
+        scores, flagged = (by_row[name].to_numpy()[is_known] for name in ("label_score", "is_label_issue"))
+        console.print(against_truth((truth != given)[is_known], flagged, scores))
     if (found := _data_issues(result)) is not None:
         console.print(found)
         for line in _where_to_look(result, run):
@@ -281,21 +285,28 @@ def _background(result: AuditResult, run: AuditRun) -> str:
     return "; ".join(parts) + "."
 
 
-def _against_truth(result: AuditResult) -> str | None:
-    """How many flags are right, where the data set comes with true labels."""
+def against_truth(wrong: BoolArray, flagged: BoolArray, scores: FloatArray) -> str:
+    """Say how many flags are right, where the data come with true labels.
+
+    Parameters
+    ----------
+    wrong : ndarray of bool, shape (n,)
+        Which given labels are not the true ones.
+    flagged : ndarray of bool, shape (n,)
+        Which are flagged.
+    scores : ndarray of shape (n,)
+        Probabilities that they are right.
+
+    Returns
+    -------
+    str
+    """
     from laplaceconfidence.evaluation.metrics import auroc
 
-    truth, given = result.dataset.true_labels, result.dataset.labels
-    if truth is None:
-        return None
-    known = (truth != MISSING) & (given != MISSING)
-    by_row = result.table.sort_index()
-    flagged = by_row["is_label_issue"].to_numpy()[known]
-    wrong = (truth != given)[known]
     if not wrong.any():
         return f"According to the true labels, none is wrong; false alarms: {int(flagged.sum()):,}."
     hits = int((flagged & wrong).sum())
-    area = auroc(by_row["label_score"].to_numpy()[known], ~wrong)
+    area = auroc(scores, ~wrong)
     return (
         f"According to the true labels, {int(wrong.sum()):,} are wrong: {hits / wrong.sum():.1%} of them are "
         f"flagged, and {hits / max(1, flagged.sum()):.1%} of the flags are right (AUROC {area:.3f})."
