@@ -50,6 +50,7 @@ def test_classes_are_solved_for_apart_where_messages_take_longer_and_the_graph_f
     assert "5 classes at once on each worker" in found.statement
     assert plan(200_000, n_classes=200, **cluster).classes_at_once == 25  # eight chunks, four for each
     assert not plan(200_000, n_processes=2).classes_apart
+    assert not plan(200_000, n_classes=40, n_threads=2).classes_apart
     assert not plan(200_000, "550MB", n_classes=200, **cluster).classes_apart
     assert not plan(2_000_000, n_processes=100, seconds_per_step=0.05).classes_apart  # few classes for them
 

@@ -237,7 +237,8 @@ def make_plan(
     n_turns = math.ceil(n_classes / classes)
     seconds_in_turn = solution_seconds(n, n_neighbors, classes, n_turns, n_workers, seconds_per_step)
     seconds_apart = solution_seconds(n, n_neighbors, apart, n_turns_apart)
-    classes_apart = used_apart <= memory and seconds_apart < seconds_in_turn
+    # Threads of one process have nothing to wait for.
+    classes_apart = seconds_per_step > 0 and used_apart <= memory and seconds_apart < seconds_in_turn
     if classes_apart:
         classes, cache, used = apart, cache_apart, used_apart
     fixed = preparing_seconds(n, n_read, n_features) + finishing_seconds(n, n_neighbors, n_classes)

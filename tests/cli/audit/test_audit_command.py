@@ -122,6 +122,9 @@ def test_a_graph_takes_the_place_of_features(run: Any, tmp_path: Path) -> None:
     done = run("audit", "d.csv", "--knn-graph", "g.npz", "--knn-graph-kind", "similarity", "-o", "x")
     assert done.exit_code == 0, done.stderr
     assert read_audit(tmp_path / "x").issues.index[0] == 4
+    alone = run("audit", "d.csv", "--knn-graph-kind", "similarity", "-o", "y")
+    assert alone.exit_code == 2
+    assert "'--knn-graph' are, which was not given" in alone.stderr
 
 
 def test_nothing_wrong_is_said_as_such(run: Any, tmp_path: Path) -> None:

@@ -89,6 +89,11 @@ def run_audit(request: AuditRequest, warnings: list[str]) -> None:
         raise InvalidInputError(
             "'--discard-decisions' only applies to '--overwrite', which was not given. Give both or neither."
         )
+    if "knn_graph_kind" in request.settings and request.knn_graph is None:
+        raise InvalidInputError(
+            "'--knn-graph-kind' says what the values of '--knn-graph' are, which was not given. Give both or "
+            "neither."
+        )
     gate = Gate.of(request.fail_if, request.baseline, has_test=request.test is not None)
     if runs_in_blocks(request):
         run_block_audit(request, folder, gate, warnings)
