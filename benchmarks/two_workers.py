@@ -1,12 +1,12 @@
 """Wall time of an audit on a Dask cluster: two workers on two cores against one worker on one core.
 
-    python benchmarks/two_workers.py [--n 200000] [--classes 10 200] [--repeats 3] [--try]
+    python benchmarks/two_workers.py [--n 200000] [--classes 10 200] [--repeats 3] [--rows-apart] [--try]
 
 Features are those of ``out_of_core.py``; search and solution together, which are nearly all of the audit by
 "laplace". With more than ten classes, samples of a class are divided at random. Workers are processes of one
 thread each, and are pinned to cores of their own; the client and the scheduler run beside them. Needs two
 cores that do nothing else; with ``--try`` the workers share whatever cores there are, and nothing is
-recorded.
+recorded. With ``--rows-apart`` every worker solves for its rows, whatever the plan would choose.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from laplaceconfidence import audit
+from laplaceconfidence.blocks import cluster
 from laplaceconfidence.blocks.cluster import connected
 from laplaceconfidence.wording import counted
 from measuring import save
@@ -74,11 +75,14 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=200_000)
     parser.add_argument("--classes", type=int, nargs="+", default=[10, 200], help="multiples of 10")
     parser.add_argument("--repeats", type=int, default=3, help="audits with one and with two workers each")
+    parser.add_argument("--rows-apart", action="store_true", help="never solve for classes apart")
     parser.add_argument("--try", action="store_true", dest="tried", help="on any cores, without a record")
     options = parser.parse_args()
     if not options.tried and len(os.sched_getaffinity(0)) < 2:
         raise SystemExit("This benchmark needs two cores, and this process may use one only.")
     warnings.simplefilter("ignore", ConvergenceWarning)
+    if options.rows_apart:
+        cluster.SECONDS_PER_STEP = 0.0  # as if messages took no time
     with TemporaryDirectory() as folder:
         write_points(options.n, Path(folder))
         rows = [
@@ -96,7 +100,8 @@ def main() -> None:
         pairs = counted(len(found), "pair")
         print(f"{n_classes} classes: two workers are {median(found):.2f} times as fast as one ({pairs})")
     if not options.tried:
-        save("two_workers", {"n": options.n, "seed": SEED, "rows": rows, "times_as_fast": ratios})
+        name = "two_workers_rows_apart" if options.rows_apart else "two_workers"
+        save(name, {"n": options.n, "seed": SEED, "rows": rows, "times_as_fast": ratios})
 
 
 if __name__ == "__main__":
